@@ -9,10 +9,12 @@ namespace plait::plugin {
 class LauncherTurn {
  public:
   static constexpr int at_once = 16;
+  static constexpr int longest_s = 60;
 
-  // Waits until one of those `turn`s (modulo at_once) of `job` is free. A process that ends gives its own back. Where
-  // there are no sockets nobody waits. Needs no memory.
-  LauncherTurn(std::string_view job, int turn) noexcept;
+  // Waits until that `turn` (modulo at_once) of `job` is free. A process that ends gives its own back; where there are
+  // no sockets nobody waits, and nobody longer than `longest_seconds`: who has it may have been stopped, or be another
+  // user's that took the name. Needs no memory.
+  LauncherTurn(std::string_view job, int turn, int longest_seconds = longest_s) noexcept;
   ~LauncherTurn();
   LauncherTurn(const LauncherTurn&) = delete;
   LauncherTurn& operator=(const LauncherTurn&) = delete;

@@ -50,11 +50,11 @@ struct Operation {
   Execution execution;
   bool laid_out = false;                // its staging was made beforehand: of persistent operations and reshardings
   std::unique_ptr<PairExchange> pairs;  // made for the first call that needs it
-  // Of an exchange by pairs that runs with longer slots: what it was prepared as, which it may run as the next time.
-  std::shared_ptr<const PreparedCall> usual_pairs;
   std::unique_ptr<NeighborExchange> neighbors;  // likewise; has taken a call that is prepared
   std::unique_ptr<OrderedExchange> ordered;     // likewise
   std::unique_ptr<DeviceExchange> on_devices;   // likewise
+  // Of an exchange by pairs that runs with longer slots: what it was prepared as, which it may run as the next time.
+  std::shared_ptr<const PreparedCall> usual_pairs;
   CallMemory memory;
   std::unique_ptr<Errand> errand;  // nullptr: it runs here
   bool running = false;

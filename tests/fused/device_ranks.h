@@ -45,6 +45,19 @@ class DeviceRanks : public testing::Test {
     FakeDevice::instance();
   }
 
+  // Where one rank has no input all refuse, with nothing written; the next run goes well.
+  template <class Operator>
+  static std::string refuse_missing_input(const Here& here, Operator& made, const DeviceCopy& x,
+                                          const DeviceCopy& output) {
+    output.fill(0xa5);
+    Status status = made.start(here.rank == 1 ? nullptr : x.address<float>());
+    if (status.ok()) status = made.wait();
+    if (status.message() != "x: NULL (on rank 1)") return "refused: " + status.message();
+    if (!output.is_filled(0xa5)) return "an output was touched";
+    status = made.start(x.address<float>());
+    return status.ok() ? made.wait().message() : status.message();
+  }
+
   static std::string on_ranks(int ranks, std::size_t direct_from, const std::function<std::string(const Here&)>& work,
                               bool with_cuda = true) {
     Process process(ranks);

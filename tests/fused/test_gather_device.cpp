@@ -169,7 +169,6 @@ TEST_F(GathersOnDevices, MissingRowsAreRefused) {
   EXPECT_EQ(on_ranks(3, direct_always,
                      [](const Here& here) -> std::string {
                        const DeviceCopy weights = DeviceCopy::of(numbers(here.rank, 12)), output(36 * sizeof(float));
-                       output.fill(0xa5);
                        auto made = AllGatherGemm::make(here.all,
                                                        {.rows = 9,
                                                         .depth = 3,
@@ -178,13 +177,7 @@ TEST_F(GathersOnDevices, MissingRowsAreRefused) {
                                                         .output = output.address<void>()},
                                                        here.members);
                        if (!made.ok()) return made.status().message();
-                       const DeviceCopy x = DeviceCopy::of(numbers(7, 9));
-                       Status status = (*made)->start(here.rank == 1 ? nullptr : x.address<float>());
-                       if (status.ok()) status = (*made)->wait();
-                       if (status.message() != "x: NULL (on rank 1)") return "refused: " + status.message();
-                       if (!output.is_filled(0xa5)) return "an output was touched";
-                       status = (*made)->start(x.address<float>());
-                       return status.ok() ? (*made)->wait().message() : status.message();
+                       return refuse_missing_input(here, **made, DeviceCopy::of(numbers(7, 9)), output);
                      }),
             "");
 }

@@ -6,11 +6,13 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <string>
 #include <string_view>
 #include <thread>
 #include <vector>
 
+#include "plugin/launcher/launcher_turn.h"
 #include "plugin/launcher/pmi_store.h"
 
 namespace plait::plugin {
@@ -147,6 +149,16 @@ TEST(PmiStore, AsksOneAfterTheOther) {
     EXPECT_TRUE(answered[rank]);
     for (const int end : ends[rank]) close(end);
   }
+}
+
+// Whoever has the turn may have been stopped.
+TEST(PmiStore, NobodyWaitsForATurnForEver) {
+  const std::string name = "turn_" + std::to_string(getpid());
+  const LauncherTurn first(name, 3);
+  const auto begin = std::chrono::steady_clock::now();
+  const LauncherTurn second(name, 3, 1);
+  EXPECT_GE(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(900));
+  const LauncherTurn other(name, 4);
 }
 
 }  // namespace

@@ -66,7 +66,9 @@ static ucc_coll_buffer_info_v_t info_v(const struct work* work, void* buffer) {
 static int call(const struct work* work, ucc_coll_args_t args) {
   ucc_coll_req_h request;
   if (ucc_collective_init(&args, &request, work->place->team) != UCC_OK) return -1;
-  const ucc_status_t status = run(work->place, &request, 1, 1);
+  /* In place the first post would change what the second begins with. */
+  const int posts = work->shape->persistent && !work->shape->in_place ? 3 : 1;
+  const ucc_status_t status = run(work->place, &request, 1, posts);
   ucc_collective_finalize(request);
   return status == UCC_OK ? 0 : -1;
 }

@@ -11,6 +11,7 @@
 
 #include "tl/cuda/cuda_devices.h"
 #include "tuner/measure/job_locations.h"
+#include "tuner/measure/probe_measure.h"
 
 namespace plait::tuner {
 namespace {
@@ -37,21 +38,6 @@ std::pair<int, int> first_pair(const Hierarchy& hierarchy, std::size_t index) {
     if (std::ranges::find(parents, first[group + 1]) == parents.end())
       return {hierarchy.rank_at(first[group]), hierarchy.rank_at(first[group + 1])};
   return {-1, -1};
-}
-
-// One rank's curve on all of them. All have as many places.
-ProbeCurve of_all(MpiSession& session, const ProbeCurve& mine) {
-  std::vector<double> figures(3 * copy_sizes.size());
-  for (std::size_t point = 0; point < mine.size(); ++point) {
-    figures[3 * point] = static_cast<double>(mine[point].bytes);
-    figures[3 * point + 1] = mine[point].seconds;
-    figures[3 * point + 2] = mine[point].spread;
-  }
-  const std::vector<double> all = session.maxima(figures);
-  ProbeCurve curve;
-  for (std::size_t point = 0; point < all.size() && all[point] > 0; point += 3)
-    curve.push_back({static_cast<std::size_t>(all[point]), all[point + 1], all[point + 2]});
-  return curve;
 }
 
 int place_on_node(MpiSession& session) {
@@ -177,7 +163,7 @@ Status ProbedDevice::measure(MpiSession& session, const Hierarchy& hierarchy, Pr
       if (one.ok()) own = std::move(*one);
       if (failed.ok()) failed = one.status();
     }
-    return of_all(session, own);
+    return known_to_all(session, own, copy_sizes.size());
   };
   samples.to_device = measured(first_of_all, there_, here_);
   samples.from_device = measured(first_of_all, here_, there_);

@@ -223,21 +223,7 @@ class Probe {
   ProbeCurve curve(MpiGroup& crew, const Work& work) {
     const ProbeCurve mine = points(crew, work, longest_call_s);
     meet_quietly();
-    return known_to_all(mine);
-  }
-
-  ProbeCurve known_to_all(const ProbeCurve& mine) {
-    std::vector<double> figures(3 * sizes.size());
-    for (std::size_t point = 0; point < mine.size(); ++point) {
-      figures[3 * point] = static_cast<double>(mine[point].bytes);
-      figures[3 * point + 1] = mine[point].seconds;
-      figures[3 * point + 2] = mine[point].spread;
-    }
-    const std::vector<double> all = session_.maxima(figures);
-    ProbeCurve curve;
-    for (std::size_t point = 0; point < all.size() && all[point] > 0; point += 3)
-      curve.push_back({static_cast<std::size_t>(all[point]), all[point + 1], all[point + 2]});
-    return curve;
+    return known_to_all(session_, mine, sizes.size());
   }
 
   // ---- Links ----
@@ -464,6 +450,20 @@ class Probe {
 };
 
 }  // namespace
+
+ProbeCurve known_to_all(MpiSession& session, const ProbeCurve& mine, std::size_t points) {
+  std::vector<double> figures(3 * points);
+  for (std::size_t point = 0; point < mine.size(); ++point) {
+    figures[3 * point] = static_cast<double>(mine[point].bytes);
+    figures[3 * point + 1] = mine[point].seconds;
+    figures[3 * point + 2] = mine[point].spread;
+  }
+  const std::vector<double> all = session.maxima(figures);
+  ProbeCurve curve;
+  for (std::size_t point = 0; point < all.size() && all[point] > 0; point += 3)
+    curve.push_back({static_cast<std::size_t>(all[point]), all[point + 1], all[point + 2]});
+  return curve;
+}
 
 Result<ProbeSamples> take_samples(MpiSession& session, const Hierarchy& hierarchy, const ProbeOptions& options) {
   return Probe(session, hierarchy, options).run();

@@ -1,6 +1,7 @@
 // Takes the samples of `plait probe` in a job (docs/probe.md).
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <string>
 #include <vector>
@@ -23,5 +24,9 @@ struct ProbeOptions {
 // Collective over the job; blocks. Acceleration is off afterwards. The same on all ranks: curves of times are the
 // slowest rank's. `unavailable` where Plait cannot be used between some pair of ranks, or without memory.
 Result<ProbeSamples> take_samples(MpiSession& session, const Hierarchy& hierarchy, const ProbeOptions& options);
+
+// Collective: the curve of the ranks that have measured one, on all ranks; where several have, each point's largest
+// figures. Of at most so many points; nothing from the others.
+ProbeCurve known_to_all(MpiSession& session, const ProbeCurve& mine, std::size_t points);
 
 }  // namespace plait::tuner
