@@ -81,6 +81,7 @@ using StartKernel = CUresult (*)(void** parameters, CUstream stream);
 struct CUstream_st {
   std::deque<fake::Work> work;
   std::uint64_t given = 0, done = 0;  // works
+  std::uint64_t recorded = 0;         // works before the last event
   std::int64_t end_ns = 0;            // of the last one
 };
 struct CUevent_st {

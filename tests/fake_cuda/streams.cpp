@@ -76,7 +76,9 @@ CUstream stream_of(CUstream stream) {
 
 void give(CUstream stream, Engine engine, std::size_t bytes, std::function<CUresult()> run) {
   stream->end_ns = end_of(stream, engine, bytes);
-  const int refusals = driver().settings.bytes_per_ns == 0 ? roll() : 0;
+  // The first behind an event: what is asked for are events, however many works are between two of them.
+  const bool first = stream->given == stream->recorded;
+  const int refusals = first && driver().settings.bytes_per_ns == 0 ? roll() : 0;
   stream->work.push_back({.run = std::move(run), .end_ns = stream->end_ns, .refusals = refusals});
   ++stream->given;
 }
@@ -161,6 +163,7 @@ CUresult cuEventRecord(CUevent event, CUstream stream) {
   if (const CUresult state = usable("cuEventRecord"); state != success) return state;
   stream = stream_of(stream);
   *event = {.stream = stream, .behind = stream->given, .end_ns = stream->end_ns};
+  stream->recorded = stream->given;
   return success;
 }
 
