@@ -26,6 +26,10 @@ struct Buffers {
   std::array<std::byte*, 3> base{};  // indexed by Space
   DataFlow* flow = nullptr;          // what brings the data there and takes it away meanwhile; nullptr: it is there
   NodeTalk* talk = nullptr;  // what a shared-memory collective is in place of work on the buffers; nullptr: that
+  // Where each member of a gather gives a piece of so many bytes, only the first ones count, how many the others learn
+  // with them. The same on all ranks; 0: all of every piece counts.
+  std::uint64_t piece_limit = 0;
+  std::uint64_t piece_used = 0;  // of this rank's
   std::byte* at(Space space) const { return base[static_cast<std::size_t>(space)]; }
 };
 

@@ -54,6 +54,7 @@ int PairExchange::begin(const BoundSchedule& first) {
   lay_out(first);
   if (const int error = start_flow(memory_, on_device_); error != 0) return error;
   if (const int error = fill_slots(); error != 0) return error;
+  shorten_piece();
   if (on_device_ != nullptr) memory_.flow().begin(first, buffers_, false);
   return 0;
 }
@@ -127,6 +128,16 @@ int PairExchange::fill_slots() {
     if (error != 0) return error;
   }
   return 0;
+}
+
+// Of a piece for the root, within a node, no more than it has is copied; short data stand in a line, of which a rank
+// may be many ahead.
+void PairExchange::shorten_piece() {
+  buffers_.piece_limit = 0;
+  if (problem_.collective != Collective::gatherv) return;
+  const std::uint64_t bytes = (*problem_.sends)[static_cast<std::size_t>(problem_.root)].bytes;
+  buffers_.piece_limit = problem_.slot_bytes;
+  buffers_.piece_used = slot_header_bytes + (fits(bytes) ? bytes : 0);
 }
 
 void PairExchange::read_slots() {

@@ -69,6 +69,7 @@ class PairExchange final : public Exchange {
   void lay_out(const BoundSchedule& first);
   int give(const Piece& piece, std::byte* packed);
   int fill_slots();
+  void shorten_piece();
   void take_away();
   void read_slots();
   void place_late_arrivals();

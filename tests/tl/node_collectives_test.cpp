@@ -306,6 +306,94 @@ TEST_P(ShmCollectives, BetweenProcesses) {
 
 INSTANTIATE_TEST_SUITE_P(Ranks, ShmCollectives, testing::ValuesIn(rank_counts));
 
+// Gathers to rank 0 of pieces whose givers say how much of them counts.
+struct MeasuredGathers {
+  int rank = 0, ranks = 2;
+  std::size_t limit = 0;
+  BoundSchedule schedule;
+  std::vector<std::byte> piece, gathered;
+
+  MeasuredGathers(int own, int all, std::size_t most)
+      : rank(own), ranks(all), limit(most), piece(most), gathered(most * static_cast<std::size_t>(all)) {
+    BoundShmCollective collective{.kind = ShmCollectiveKind::gather, .self = own, .piece_offsets = {0}};
+    for (int member = 0; member < all; ++member) {
+      collective.members.push_back(member);
+      collective.piece_offsets.push_back(collective.piece_offsets.back() + most);
+    }
+    collective.bytes = gathered.size();
+    ScheduleBuilder builder(1);
+    const ScheduleBuilder::Spans all_pieces = {{0, gathered.size(), Space::output}};
+    builder.collective(collective, {{0, most, Space::input}}, own == 0 ? all_pieces : ScheduleBuilder::Spans{});
+    schedule = builder.build();
+  }
+
+  static std::byte value(int of, std::size_t call) { return static_cast<std::byte>(37 * of + 11 * call); }
+
+  // Empty, or what is wrong. `lengths`: by rank, what counts; behind it nothing may be written.
+  std::string run(Engine& engine, std::size_t call, const std::vector<std::size_t>& lengths) {
+    constexpr std::byte untouched{0xee};
+    std::ranges::fill(piece, value(rank, call));
+    std::ranges::fill(gathered, untouched);
+    Buffers buffers{{piece.data(), gathered.data(), nullptr}};
+    buffers.piece_limit = limit;
+    buffers.piece_used = lengths[static_cast<std::size_t>(rank)];
+    if (const Status status = engine.run(schedule, buffers, nullptr, nullptr); !status.ok()) return status.message();
+    for (int from = 1; rank == 0 && from < ranks; ++from)
+      for (std::size_t i = 0; i < limit; ++i) {
+        const std::byte wanted = i < lengths[static_cast<std::size_t>(from)] ? value(from, call) : untouched;
+        if (gathered[static_cast<std::size_t>(from) * limit + i] == wanted) continue;
+        return "call " + std::to_string(call) + ": byte " + std::to_string(i) + " from rank " + std::to_string(from);
+      }
+    return {};
+  }
+};
+
+TEST_P(ShmCollectives, GathersOfPiecesWhoseGiversSayHowLongTheyAre) {
+  const int ranks = GetParam();
+  const std::size_t segment_bytes = SharedSegment::default_bytes(ranks);
+  const int failed = run_threads(ranks, segment_bytes, [&](int rank, SharedSegment segment, const auto& peers) {
+    auto channel = make_shm_channel(std::move(segment), peers, rank, {});
+    Engine engine(by_kind({channel->get()}), {.yield = true});
+    Random random(test::derive(seed(), static_cast<std::uint64_t>(ranks), 21));  // the same on all ranks
+    std::string problem;
+    for (const std::size_t limit : {std::size_t{64}, std::size_t{264}, std::size_t{2000}}) {
+      MeasuredGathers gathers(rank, ranks, limit);
+      for (std::size_t call = 0; call < 10 * calls_of_a_job && problem.empty(); ++call) {
+        std::vector<std::size_t> lengths;
+        const std::size_t most = random.one_in(2) ? 60 : limit;
+        for (int from = 0; from < ranks; ++from) lengths.push_back(random.below(std::min(most, limit) + 1));
+        problem = gathers.run(engine, call, lengths);
+      }
+    }
+    return problem;
+  });
+  EXPECT_EQ(failed, 0);
+}
+
+// Whatever they could give: a root that is late has many calls of short pieces before it.
+TEST(ShmCollectiveGathers, OfShortPiecesMayBeManyAheadOfTheRoot) {
+  constexpr int ahead = 60;
+  constexpr auto soon = std::chrono::seconds(20);
+  std::atomic<int> given = 0;
+  const int failed =
+      run_threads(2, SharedSegment::default_bytes(2), [&](int rank, SharedSegment segment, const auto& peers) {
+        auto channel = make_shm_channel(std::move(segment), peers, rank, {});
+        Engine engine(by_kind({channel->get()}), {.yield = true});
+        MeasuredGathers gathers(rank, 2, 2000);
+        const auto begin = std::chrono::steady_clock::now();
+        while (rank == 0 && given < ahead && std::chrono::steady_clock::now() - begin < soon)
+          std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        std::string problem = rank == 0 && given < ahead ? "rank 1 waits for the root" : "";
+        for (std::size_t call = 0; call < ahead; ++call) {
+          const std::string wrong = gathers.run(engine, call, {0, 8 + call});
+          if (problem.empty()) problem = wrong;
+          if (rank == 1) ++given;
+        }
+        return problem;
+      });
+  EXPECT_EQ(failed, 0);
+}
+
 // A process that is gone: an error that names the rank, here and from then on; no wrong result.
 TEST(ShmCollectiveFailures, AFailedCopyByTheKernelIsSaid) {
   const int gone = fork();

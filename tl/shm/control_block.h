@@ -12,6 +12,7 @@
 // Operations have 64 bits: a slot that its owner has not filled for 2^32 operations would look fresh otherwise.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -109,6 +110,14 @@ class ControlBlock {
     if (fits_slot(bytes)) return slot(operation).behind;
     const std::uint64_t area = operation % areas_of(pace) + (pace == Pace::ahead ? areas_in_step : 0);
     return base_ + ControlShape::areas_offset() + area * shape_.area_bytes;
+  }
+  // Content whose length only its giver knows, which says it in the line: where it stands.
+  std::byte* measured_content(std::uint64_t operation, std::size_t bytes, Pace pace) const {
+    if (bytes <= inline_bytes - sizeof(std::uint64_t)) return slot(operation).payload + sizeof(std::uint64_t);
+    return content(operation, std::max(bytes, inline_bytes + 1), pace);
+  }
+  std::uint64_t& measure(std::uint64_t operation) const {
+    return *reinterpret_cast<std::uint64_t*>(slot(operation).payload);
   }
   std::byte* stage(std::uint32_t round) const {
     return base_ + shape_.stages_offset() + round % control_stages * shape_.stage_bytes;

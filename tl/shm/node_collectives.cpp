@@ -119,6 +119,7 @@ bool NodeCollectives::begin(Transfer& transfer) {
     talk_round_ = 0;
   } else if (fits_slot()) {
     way_ = Way::at_once;
+    measured_ = is_measured();
   } else if (buffers_ != nullptr || kernel_pays()) {
     way_ = Way::announced;
   } else {
@@ -224,7 +225,7 @@ bool NodeCollectives::fits_slot() const {
 bool NodeCollectives::run_at_once(bool& moved) {
   if (!published_) {
     if (is_read_at_once()) {
-      if (!slot_is_free(ControlBlock::fits_slot(given_bytes(me())) ? control_slots : areas_of(pace()))) return false;
+      if (!slot_is_free(ControlBlock::fits_slot(own_bytes_at_once()) ? control_slots : areas_of(pace()))) return false;
       give_at_once();
       publish();
     }
@@ -254,10 +255,26 @@ bool NodeCollectives::is_read_at_once() const {
   return gives() && (collective_->kind != ShmCollectiveKind::gather || !is_root());
 }
 
+// All members find the same. A piece that is as long as one may be is its giver's own: nobody passes parts of one on.
+bool NodeCollectives::is_measured() const {
+  const std::uint64_t limit = current_->memory.buffers->piece_limit;
+  if (limit == 0 || collective_->kind != ShmCollectiveKind::gather) return false;
+  for (std::size_t member = 0; member < members(); ++member)
+    if (piece_bytes(member) != limit) return false;
+  return true;
+}
+
+std::uint64_t NodeCollectives::own_bytes_at_once() const {
+  return measured_ ? current_->memory.buffers->piece_used : given_bytes(me());
+}
+
 // What others need. Nobody else reads a member's own piece of an all_to_all.
 void NodeCollectives::give_at_once() {
-  const auto bytes = static_cast<std::size_t>(given_bytes(me()));
-  std::byte* content = control_blocks_[self_].content(operation_, bytes, pace());
+  const auto bytes = static_cast<std::size_t>(own_bytes_at_once());
+  const ControlBlock& own_block = control_blocks_[self_];
+  std::byte* content =
+      measured_ ? own_block.measured_content(operation_, bytes, pace()) : own_block.content(operation_, bytes, pace());
+  if (measured_) own_block.measure(operation_) = bytes;
   const auto give = [&](std::size_t begin, std::size_t end) {
     if (end - begin >= stream_from)
       stream_out(current_->operand, begin, content + begin, end - begin);
@@ -304,6 +321,7 @@ void NodeCollectives::take_at_once() {
       return;
     case ShmCollectiveKind::all_gather:
     case ShmCollectiveKind::gather:
+      if (measured_) return take_measured();
       for_others([&](std::size_t member) {
         if (takes_from(member)) copy_in(to, landing_offset(member), content(member), piece_bytes(member));
       });
@@ -317,6 +335,16 @@ void NodeCollectives::take_at_once() {
       });
       return copy_own_piece();
   }
+}
+
+void NodeCollectives::take_measured() {
+  for_others([&](std::size_t member) {
+    if (!takes_from(member)) return;
+    const auto bytes = static_cast<std::size_t>(control_block(member).measure(operation_));
+    copy_in(current_->memory, landing_offset(member), control_block(member).measured_content(operation_, bytes, pace()),
+            bytes);
+  });
+  copy_own_piece();
 }
 
 // The combination of `sources_`, which are contiguous, into [offset, offset + bytes) of `to`.

@@ -125,6 +125,7 @@ class NodeCollectives {
   bool gives() const;
   bool takes_from(std::size_t member) const;
   std::uint64_t given_bytes(std::size_t member) const;
+  bool is_measured() const;
   std::uint64_t landing_offset(std::size_t member) const;
   std::uint64_t share_offset(std::uint64_t bytes, std::size_t share) const;
   void copy_own_piece();
@@ -138,6 +139,7 @@ class NodeCollectives {
   bool slot_is_free(std::uint32_t available);
   Pace pace() const;
   bool is_read_at_once() const;
+  std::uint64_t own_bytes_at_once() const;
   void give_at_once();
   void publish();
   template <class Wanted>
@@ -151,6 +153,7 @@ class NodeCollectives {
     return true;
   }
   void take_at_once();
+  void take_measured();
 
   // Directly, and by the kernel. Both work on memory of others in pieces, and stop where one of them has failed.
   bool run_announced(bool& moved);
@@ -243,6 +246,7 @@ class NodeCollectives {
   std::vector<std::uint32_t> locals_;               // by member: local index
   Way way_ = Way::at_once;
   bool published_ = false;
+  bool measured_ = false;     // each giver says how much it gives
   std::size_t arrived_ = 0;   // members that need not be looked at again
   NodeTalk* talk_ = nullptr;  // of the current one
   unsigned talk_round_ = 0;
