@@ -204,7 +204,10 @@ void UccContext::agree(std::span<const Introduction* const> introductions) {
 
 void UccContext::report(const ucc_oob_coll_t& oob) {
   if (runtime::detail::job == nullptr || (!job().reporting && !job().tracing)) return;
-  process.untold_ranks = 0;
+  {
+    const std::scoped_lock lock(process.guard);  // ranks may be threads
+    process.untold_ranks = 0;
+  }
   UccAllGather carrier(oob, facts_.rank, facts_.ranks);
   OwnGathering gathering(carrier);
   static_cast<void>(attempt([&]() -> Status {
