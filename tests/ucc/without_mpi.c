@@ -122,7 +122,7 @@ static void use(struct rank* self, struct team* team, const struct shape* shape)
 }
 
 static void all_shapes(struct rank* self, struct team* team) {
-  static const size_t counts[] = {1, 7, 1000, 100000};
+  static const size_t counts[] = {0, 1, 7, 1000, 100000};
   for (size_t i = 0; i < sizeof counts / sizeof counts[0]; ++i)
     for (int bits = 0; bits < 8; ++bits) {
       const struct shape shape = {counts[i], bits, bits & 1, bits >> 1 & 1, bits >> 2 & 1};
