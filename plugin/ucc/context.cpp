@@ -138,6 +138,7 @@ UccContext::UccContext(const ProcessFacts& facts, const std::vector<std::string>
   agreement_ = std::make_unique<Agreement>(*world_, facts_.exchanges ? &attendance_ : nullptr);
   agreement_->begin({.version = PLAIT_VERSION,
                      .mpi_library = facts_.host,
+                     .host = plan::HostKind::layers,
                      .concurrent = facts_.concurrent,
                      .main_thread_only = false},  // a set-up has a thread of its own
                     preferred);
@@ -171,7 +172,6 @@ void UccContext::start() {
   tl::start_device_memory();  // the other layers' contexts have loaded theirs
   agreement_->agree();
   std::unique_ptr<Job> made = agreement_->take();
-  made->host = plan::HostKind::layers;
   made->helped = made->config.progress == "thread";
   if (made->helped) runtime::detail::threaded.store(true, std::memory_order_relaxed);
   runtime::detail::job = made.release();

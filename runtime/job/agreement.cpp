@@ -102,8 +102,9 @@ void agree_on_files(Job& job, const OwnFiles& own, const std::vector<Introductio
 void stay_off(Job& job, const Attendance& attendance, int world_rank) {
   turn_off(job, "some ranks lack Plait");
   if (world_rank == attendance.first_present && !job.config.disable)
-    warn("rank " + std::to_string(attendance.first_absent) +
-         " runs without libplait.so, or with that of another version; every call goes to the host MPI");
+    warn("rank " + std::to_string(attendance.first_absent) + " runs without " +
+         (job.host == plan::HostKind::layers ? "the UCC component" : "libplait.so") +
+         ", or with that of another version; every call goes to " + name_of_host(job));
 }
 
 Introduction introduction_of(const Job& job, const OwnFiles& files) {
@@ -139,7 +140,8 @@ void agree_with_others(Job& job, const OwnFiles& files, std::vector<Introduction
   if (disabled) return turn_off(job, "PLAIT_DISABLE is set");
   if (!differing) return agree_on_files(job, files, all, world.rank());
   turn_off(job, "settings differ between ranks");
-  if (job.first_rank) warn("the PLAIT_* variables or versions differ between ranks; every call goes to the host MPI");
+  if (job.first_rank)
+    warn("the PLAIT_* variables or versions differ between ranks; every call goes to " + name_of_host(job));
 }
 
 void begin_alone(Job& job, const OwnFiles& files) {
@@ -177,6 +179,7 @@ void Agreement::begin(const BindingFacts& binding, const std::vector<std::string
   job.config = std::move(loaded.config);
   job.mpi_library = binding.mpi_library;
   job.mpi_release = mpi_release_name(job.mpi_library);
+  job.host = binding.host;
   job.first_rank = world_.rank() == 0;
   const Result<std::string> plan = read_plan(job.config.plan);
   job.config.plan = plan.ok() ? *plan : std::string();

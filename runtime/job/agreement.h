@@ -38,8 +38,9 @@ struct OwnFiles {
 
 // What a process's binding knows of itself and of its host.
 struct BindingFacts {
-  std::string version;            // Plait's: the ranks must have the same
-  std::string mpi_library;        // what the host calls itself
+  std::string version;      // Plait's: the ranks must have the same
+  std::string mpi_library;  // what the host calls itself
+  plan::HostKind host = plan::HostKind::mpi;
   bool concurrent = false;        // as in Job
   bool main_thread_only = false;  // likewise
 };
