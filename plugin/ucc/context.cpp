@@ -72,6 +72,16 @@ bool all_may_run(std::span<const Introduction* const> introductions) {
   return true;
 }
 
+// Whether no lower rank is a thread of the same process.
+bool is_first_of_process(std::span<const Introduction* const> introductions, int rank) {
+  for (int lower = 0; lower < rank && !introductions.empty(); ++lower) {
+    const Introduction *one = introductions[static_cast<std::size_t>(lower)],
+                       *own = introductions[static_cast<std::size_t>(rank)];
+    if (one != nullptr && own != nullptr && one->process == own->process) return false;
+  }
+  return true;
+}
+
 // Some callers of UCC (Open MPI 6) never end what they have begun: the first rank then says what it has counted, for
 // all of them, and shows its own time.
 void tell_late() {
@@ -192,6 +202,7 @@ void UccContext::agree(std::span<const Introduction* const> introductions) {
   if (facts_.concurrent) runtime::detail::threaded.store(true, std::memory_order_relaxed);
   const auto answered = [&](int rank) { return introductions[static_cast<std::size_t>(rank)] != nullptr; };
   if (facts_.exchanges) attendance_ = call_roll(facts_.ranks, answered);
+  counts_ = is_first_of_process(introductions, facts_.rank);
   if (agreement_ != nullptr && runtime::detail::job == nullptr) {
     world_->introductions = introductions;
     start();
@@ -212,7 +223,8 @@ void UccContext::report(const ucc_oob_coll_t& oob) {
   OwnGathering gathering(carrier);
   static_cast<void>(attempt([&]() -> Status {
     GatherOob world(gathering);
-    if (job().reporting) finish_report(world, job().config, PLAIT_VERSION);
+    if (Status met = world.meet("end"); !met.ok()) return met;  // what other threads count they have counted
+    if (job().reporting) finish_report(world, job().config, PLAIT_VERSION, counts_);
     if (job().tracing) finish_trace(world, job().config);
     return {};
   }));

@@ -68,6 +68,7 @@ class UccContext {
   Attendance attendance_;
   std::unique_ptr<Agreement> agreement_;  // likewise
   bool takes_calls_ = false;
+  bool counts_ = true;   // in the report: no lower rank is a thread of this process
   bool helped_ = false;  // a thread moves its operations on
 };
 

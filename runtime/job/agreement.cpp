@@ -1,5 +1,7 @@
 #include "runtime/job/agreement.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <map>
@@ -107,10 +109,17 @@ void stay_off(Job& job, const Attendance& attendance, int world_rank) {
          ", or with that of another version; every call goes to " + name_of_host(job));
 }
 
+// What no other process has, of this node or another.
+std::uint64_t process_token() {
+  static const std::uint64_t first_ns = monotonic_ns();  // a child that is forked later has it too, but another number
+  return first_ns ^ static_cast<std::uint64_t>(getpid()) << 40;
+}
+
 Introduction introduction_of(const Job& job, const OwnFiles& files) {
   const Config& config = job.config;
   return {.host = discover_host(),
           .machine = job.machine,
+          .process = process_token(),
           .fingerprint = job.fingerprint,
           .table = files.table.hash,
           .overlap = files.overlap.hash,

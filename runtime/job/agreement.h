@@ -22,6 +22,7 @@ namespace plait::runtime {
 struct Introduction {
   HostId host;
   std::uint64_t machine;
+  std::uint64_t process;  // the same for ranks that are threads of one
   std::uint64_t fingerprint;
   std::uint64_t table;     // OwnTable::hash
   std::uint64_t overlap;   // OwnOverlapPlan::hash
