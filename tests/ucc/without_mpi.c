@@ -6,6 +6,8 @@
  *       processes of several threads, each with teams of its own on the one context, which it makes, uses and destroys
  *   without_mpi RANKS given [ROUNDS [SEED]]
  *       the same with a team that the process's first thread has made: UCC's layer ucp makes one at a time
+ *   without_mpi RANKS edges
+ *       what is refused; a collective that is given up, and its team destroyed; a context that is made later
  *   without_mpi RANKS killed
  *       a process is killed within a collective: the others end, by an error or because they are told to, in 20 s
  *
@@ -21,6 +23,7 @@
 #include <unistd.h>
 
 #include "collectives.h"
+#include "edges.h"
 #include "switchboard.h"
 
 enum { most_teams = 4, most_workers = 3, patience_s = 20 };
@@ -28,7 +31,7 @@ enum { most_teams = 4, most_workers = 3, patience_s = 20 };
 struct options {
   int ranks, rounds;
   unsigned seed;
-  int threads, killed;
+  int threads, killed, edges;
   int workers;     /* threads of a rank beside its first; 0: it has one only */
   int gives_teams; /* the first one makes their teams */
 };
@@ -109,9 +112,13 @@ static void destroy(struct rank* self, struct team* team) {
   if (status != UCC_OK) self->wrong = "a team could not be destroyed";
 }
 
+static struct place place_of(const struct rank* self, const struct team* team) {
+  return (struct place){self->context, team->handle, team->group.rank, team->group.ranks};
+}
+
 static void use(struct rank* self, struct team* team, const struct shape* shape) {
   if (team->handle == NULL || self->wrong != NULL) return;
-  const struct place place = {self->context, team->handle, team->group.rank, team->group.ranks};
+  const struct place place = place_of(self, team);
   struct shape here = *shape;
   here.root = shape->root % place.ranks;
   const char* wrong = all_collectives(&place, &here);
@@ -149,6 +156,46 @@ static void drawn_orders(struct rank* self) {
     for (int i = 0; i < most_teams; ++i) use(self, &teams[i], &shape);
   }
   for (int i = most_teams - 1; i >= 0; --i) destroy(self, &teams[i]);
+}
+
+/* ---- What is refused and given up ---- */
+
+static void on_a_team(struct rank* self, uint64_t key, const char* (*look)(const struct place* place)) {
+  struct team team;
+  post(self, &team, (UINT64_C(1) << self->options.ranks) - 1, key);
+  if (self->wrong == NULL) wait_for(self, &team);
+  if (self->wrong == NULL) {
+    const struct place place = place_of(self, &team);
+    self->wrong = look(&place);
+  }
+  destroy(self, &team);
+}
+
+static const char* all_right(const struct place* place) {
+  const struct shape shape = {1000, 0, 0, 0, 0};
+  return all_collectives(place, &shape);
+}
+
+/* A context of its own, while the first one is still there. */
+static void later_context(struct rank* self) {
+  struct rank later = *self;
+  later.line.pending = NULL;
+  later.world = (struct group){.line = &later.line, .key = 20, .rank = self->rank, .ranks = self->options.ranks};
+  if (!opened(&later)) {
+    self->wrong = "a second context could not be made";
+    return;
+  }
+  on_a_team(&later, 21, all_right);
+  ucc_context_destroy(later.context);
+  ucc_finalize(later.lib);
+  self->wrong = later.wrong;
+}
+
+static void try_edges(struct rank* self) {
+  on_a_team(self, 10, refuses);
+  if (self->wrong == NULL) on_a_team(self, 11, gives_up);
+  if (self->wrong == NULL) on_a_team(self, 12, all_right);
+  if (self->wrong == NULL) later_context(self);
 }
 
 /* ---- Threads of a rank ---- */
@@ -210,7 +257,7 @@ static void work_side_by_side(struct rank* self) {
 /* ---- A rank ---- */
 
 static void killed_within(struct rank* self, struct team* team) {
-  const struct place place = {self->context, team->handle, team->group.rank, team->group.ranks};
+  const struct place place = place_of(self, team);
   const struct shape shape = {1000, 0, 0, 0, 0};
   if (self->rank == self->options.ranks - 1) {
     all_collectives(&place, &shape);
@@ -235,7 +282,9 @@ static void* be(void* data) {
     killed_within(self, &world);
     _exit(0);
   }
-  if (self->wrong == NULL && self->options.workers > 0) {
+  if (self->wrong == NULL && self->options.edges) {
+    try_edges(self);
+  } else if (self->wrong == NULL && self->options.workers > 0) {
     work_side_by_side(self);
   } else {
     if (self->wrong == NULL) all_shapes(self, &world);
@@ -327,13 +376,14 @@ int main(int argc, char** argv) {
   struct options options = {.ranks = argc > 1 ? atoi(argv[1]) : 0, .rounds = 20, .seed = 1};
   int ends[most_ranks];
   if (options.ranks < 1 || options.ranks > most_ranks - 1 || argc < 3) {
-    fprintf(stderr, "usage: without_mpi RANKS processes|threads|concurrent|given|killed [ROUNDS [SEED]]\n");
+    fprintf(stderr, "usage: without_mpi RANKS processes|threads|concurrent|given|edges|killed [ROUNDS [SEED]]\n");
     return 2;
   }
   options.gives_teams = strcmp(argv[2], "given") == 0;
   options.workers = options.gives_teams || strcmp(argv[2], "concurrent") == 0 ? most_workers : 0;
   options.threads = strcmp(argv[2], "threads") == 0;
   options.killed = strcmp(argv[2], "killed") == 0;
+  options.edges = strcmp(argv[2], "edges") == 0;
   if (argc > 3) options.rounds = atoi(argv[3]);
   if (argc > 4) options.seed = (unsigned)atoi(argv[4]);
   if (line_count(&options) > most_ranks || !switchboard_open(line_count(&options), ends)) return 2;
