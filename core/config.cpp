@@ -25,8 +25,8 @@ std::optional<bool> parse_flag(std::string_view text) {
   for (char& c : word) {
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
   }
-  if (word == "1" || word == "true" || word == "yes" || word == "on") return true;
-  if (word == "0" || word == "false" || word == "no" || word == "off") return false;
+  if (word == "1" || word == "true" || word == "yes" || word == "y" || word == "on") return true;
+  if (word == "0" || word == "false" || word == "no" || word == "n" || word == "off") return false;
   return std::nullopt;
 }
 
@@ -147,7 +147,7 @@ struct Entry {
   bool (*set)(Config&, std::string_view);  // false, and no change: not a valid value
 };
 
-constexpr std::string_view a_flag = "1, true, yes, on, 0, false, no or off";
+constexpr std::string_view a_flag = "1, true, yes, y, on, 0, false, no, n or off";
 constexpr std::string_view some_bytes = "a whole number of bytes with an optional K, M or G";
 constexpr std::string_view a_count = "a whole number, 0 or more";
 constexpr std::string_view any_text = "any text";

@@ -106,7 +106,14 @@ static bool has_oob(const ucc_context_params_t* params) {
   return (params->mask & UCC_CONTEXT_PARAM_FIELD_OOB) != 0 && params->oob.n_oob_eps > 1;
 }
 
-static plait_ucc_context* begin(const ucc_base_context_params_t* params, const struct plait_lib* lib) {
+/* By UCC's interface for programs: where its own parameters have it differs between versions, and who looks at the
+ * wrong place finds some other small number there. */
+static bool is_concurrent(const ucc_base_context_params_t* params) {
+  ucc_lib_attr_t attr = {.mask = UCC_LIB_ATTR_FIELD_THREAD_MODE};
+  return ucc_lib_get_attr(params->context->lib, &attr) != UCC_OK || attr.thread_mode == UCC_THREAD_MULTIPLE;
+}
+
+static plait_ucc_context* begin(const ucc_base_context_params_t* params, const struct plait_lib* lib, bool concurrent) {
   const bool exchanges = has_oob(&params->params);
   char host[64];
   snprintf(host, sizeof host, "UCC %s", ucc_get_version_string());
@@ -115,7 +122,7 @@ static plait_ucc_context* begin(const ucc_base_context_params_t* params, const s
       .value_count = lib->values != NULL ? variables : 0,
       .rank = exchanges ? (int)params->params.oob.oob_ep : 0,
       .ranks = exchanges ? (int)params->params.oob.n_oob_eps : 1,
-      .concurrent = params->thread_mode == UCC_THREAD_MULTIPLE,
+      .concurrent = concurrent,
       .exchanges = exchanges,
       .host = host,
   };
@@ -133,8 +140,8 @@ static ucc_status_t context_create(const ucc_base_context_params_t* params, cons
   base->ucc_context = params->context;
   base->lib = &ours->super.tl_lib->super;
   base->score_str = strdup(tune != NULL ? tune : "");
-  context->concurrent = params->thread_mode == UCC_THREAD_MULTIPLE;
-  context->context = begin(params, (const struct plait_lib*)base->lib);
+  context->concurrent = is_concurrent(params);
+  context->context = begin(params, (const struct plait_lib*)base->lib, context->concurrent);
   if (context->context == NULL || base->score_str == NULL) {
     free(base->score_str);
     free(context);

@@ -10,15 +10,18 @@
 #include <utility>
 
 #include "core/attempt.h"
+#include "core/immortal.h"
 #include "core/log.h"
 #include "plugin/ucc/oob/gather_oob.h"
 #include "plugin/ucc/other_door.h"
 #include "plugin/ucc/ucc_all_gather.h"
 #include "plugin/ucc/ucc_caller.h"
 #include "runtime/execution/caller.h"
+#include "runtime/execution/decide.h"
 #include "runtime/job/job.h"
 #include "runtime/job/world.h"
 #include "runtime/progress/progress_thread.h"
+#include "runtime/record/call_trace.h"
 #include "runtime/report/job_report.h"
 #include "runtime/report/trace_file.h"
 #include "tl/device/device_memory.h"
@@ -31,10 +34,26 @@ namespace {
 struct Process {
   std::mutex guard;
   int contexts = 0;
-  int reported_ranks = 0;       // of a report that is still to be made
+  int untold_ranks = 0;         // of a report, or a trace, that is still to be made
   Introduction introduction{};  // the first context's; says of a job that is off that it is disabled
 };
 constinit Process process{};
+
+struct Teams {
+  std::mutex guard;
+  std::vector<Communicator*> list;
+};
+Teams& teams() {
+  static Immortal<Teams> all;  // the process may end with teams
+  return *all;
+}
+
+// At the end of the process, of which no thread is in here any more.
+void keep_traces_of_teams() noexcept {
+  const std::scoped_lock lock(teams().guard);
+  for (Communicator* team : teams().list)
+    if (is_set_up(*team) && team->team->trace != nullptr) keep_trace(std::move(team->team->trace));
+}
 
 void turn_of_wait(Progress& progress) {
   if (progress.progress() == 0) sched_yield();
@@ -53,18 +72,47 @@ bool all_may_run(std::span<const Introduction* const> introductions) {
   return true;
 }
 
-// Some callers of UCC (Open MPI 6) never end what they have begun: the first rank then says what it has counted.
-void report_late() {
-  if (process.reported_ranks == 0) return;
-  MirrorGathering gathering(std::exchange(process.reported_ranks, 0));
-  static_cast<void>(attempt([&]() -> Status {
-    GatherOob world(gathering);
-    finish_report(world, job().config, PLAIT_VERSION);
-    return {};
-  }));
+// Whether no lower rank is a thread of the same process.
+bool is_first_of_process(std::span<const Introduction* const> introductions, int rank) {
+  for (int lower = 0; lower < rank && !introductions.empty(); ++lower) {
+    const Introduction *one = introductions[static_cast<std::size_t>(lower)],
+                       *own = introductions[static_cast<std::size_t>(rank)];
+    if (one != nullptr && own != nullptr && one->process == own->process) return false;
+  }
+  return true;
+}
+
+// Some callers of UCC (Open MPI 6) never end what they have begun: the first rank then says what it has counted, for
+// all of them, and shows its own time.
+void tell_late() {
+  if (process.untold_ranks == 0) return;
+  MirrorGathering all(std::exchange(process.untold_ranks, 0)), alone(1);
+  if (job().reporting)
+    static_cast<void>(attempt([&]() -> Status {
+      GatherOob world(all);
+      finish_report(world, job().config, PLAIT_VERSION);
+      return {};
+    }));
+  if (job().tracing) keep_traces_of_teams();
+  if (job().tracing)
+    static_cast<void>(attempt([&]() -> Status {
+      GatherOob world(alone);
+      finish_trace(world, job().config);
+      return {};
+    }));
 }
 
 }  // namespace
+
+ListedTeam::ListedTeam(Communicator& team) : team_(team) {
+  const std::scoped_lock lock(teams().guard);
+  teams().list.push_back(&team_);
+}
+
+ListedTeam::~ListedTeam() {
+  const std::scoped_lock lock(teams().guard);
+  std::erase(teams().list, &team_);
+}
 
 // The ranks of a context, who have told each other all that they want to know beforehand.
 class UccContext::IntroducedWorld final : public World {
@@ -100,6 +148,7 @@ UccContext::UccContext(const ProcessFacts& facts, const std::vector<std::string>
   agreement_ = std::make_unique<Agreement>(*world_, facts_.exchanges ? &attendance_ : nullptr);
   agreement_->begin({.version = PLAIT_VERSION,
                      .mpi_library = facts_.host,
+                     .host = plan::HostKind::layers,
                      .concurrent = facts_.concurrent,
                      .main_thread_only = false},  // a set-up has a thread of its own
                     preferred);
@@ -133,7 +182,6 @@ void UccContext::start() {
   tl::start_device_memory();  // the other layers' contexts have loaded theirs
   agreement_->agree();
   std::unique_ptr<Job> made = agreement_->take();
-  made->host = plan::HostKind::layers;
   made->helped = made->config.progress == "thread";
   if (made->helped) runtime::detail::threaded.store(true, std::memory_order_relaxed);
   runtime::detail::job = made.release();
@@ -143,9 +191,9 @@ void UccContext::start() {
   runtime::detail::phase.store(off ? Phase::off : Phase::open, std::memory_order_release);
   takes_calls_ = !off;
   if (off) process.introduction.disabled = 1;
-  if (!off && job().helped) start_helper();
-  if (job().reporting && job().first_rank && facts_.exchanges && std::atexit(report_late) == 0)
-    process.reported_ranks = facts_.ranks;
+  const bool tells = (job().reporting || job().tracing) && job().first_rank && facts_.exchanges;
+  if (tells && std::atexit(tell_late) == 0) process.untold_ranks = facts_.ranks;
+  if (!off && job().helped) start_helper();  // later, so that it ends before what it does is told
   agreement_.reset();
 }
 
@@ -154,6 +202,7 @@ void UccContext::agree(std::span<const Introduction* const> introductions) {
   if (facts_.concurrent) runtime::detail::threaded.store(true, std::memory_order_relaxed);
   const auto answered = [&](int rank) { return introductions[static_cast<std::size_t>(rank)] != nullptr; };
   if (facts_.exchanges) attendance_ = call_roll(facts_.ranks, answered);
+  counts_ = is_first_of_process(introductions, facts_.rank);
   if (agreement_ != nullptr && runtime::detail::job == nullptr) {
     world_->introductions = introductions;
     start();
@@ -166,12 +215,16 @@ void UccContext::agree(std::span<const Introduction* const> introductions) {
 
 void UccContext::report(const ucc_oob_coll_t& oob) {
   if (runtime::detail::job == nullptr || (!job().reporting && !job().tracing)) return;
-  process.reported_ranks = 0;
+  {
+    const std::scoped_lock lock(process.guard);  // ranks may be threads
+    process.untold_ranks = 0;
+  }
   UccAllGather carrier(oob, facts_.rank, facts_.ranks);
   OwnGathering gathering(carrier);
   static_cast<void>(attempt([&]() -> Status {
     GatherOob world(gathering);
-    if (job().reporting) finish_report(world, job().config, PLAIT_VERSION);
+    if (Status met = world.meet("end"); !met.ok()) return met;  // what other threads count they have counted
+    if (job().reporting) finish_report(world, job().config, PLAIT_VERSION, counts_);
     if (job().tracing) finish_trace(world, job().config);
     return {};
   }));

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "plugin/layer.h"
+#include "runtime/execution/communicator.h"
 #include "runtime/job/agreement.h"
 #include "runtime/progress/progress.h"
 #include "runtime/team/own_rails.h"
@@ -20,6 +21,19 @@ struct ProcessFacts {
   bool concurrent = false;  // several threads may call
   bool exchanges = false;   // all ranks learn of the others' introductions
   std::string host;         // "UCC 1.9.0"
+};
+
+// A team of this process, for as long as it is one: what it has recorded is in the trace, also of a process that ends
+// without destroying it. Throws where memory is short.
+class ListedTeam {
+ public:
+  explicit ListedTeam(Communicator& team);
+  ~ListedTeam();
+  ListedTeam(const ListedTeam&) = delete;
+  ListedTeam& operator=(const ListedTeam&) = delete;
+
+ private:
+  Communicator& team_;
 };
 
 // The settings are the process's: of its first context, and those of a later one must be the same.
@@ -54,6 +68,7 @@ class UccContext {
   Attendance attendance_;
   std::unique_ptr<Agreement> agreement_;  // likewise
   bool takes_calls_ = false;
+  bool counts_ = true;   // in the report: no lower rank is a thread of this process
   bool helped_ = false;  // a thread moves its operations on
 };
 

@@ -4,6 +4,7 @@
 
 #include <cstring>
 #include <exception>
+#include <string_view>
 #include <utility>
 
 #include "plugin/ucc/arguments.h"
@@ -71,6 +72,8 @@ ucc_status_t UccOperation::prepare(const ucc_coll_args_t& args) noexcept {
   try {
     const char* unfit = read_arguments(args, team_, request);
     if (averages && !has_average(averaged_)) unfit = reasons::undefined_operator;
+    nothing_ = unfit != nullptr && std::string_view(unfit) == reasons::no_data;
+    if (nothing_) return UCC_OK;
     sends_copy_ = unfit == nullptr && overwrites_what_it_sends(args);
     if (sends_copy_) send_from_copy();
     if (team_.alone()) return prepare_alone(unfit);
@@ -140,6 +143,7 @@ void UccOperation::post() noexcept {
   rewind();
   posted_ = true;
   idle_turns_ = 0;
+  if (nothing_) return told_.store(true, std::memory_order_release);
   if (sends_copy_) copy_sent();
   if (team_.alone()) return post_alone();
   begin_ns = reporting() ? monotonic_ns() : 0;

@@ -40,6 +40,7 @@ class UccOperation final : public Operation {
   ucc_datatype_t averaged_ = 0;  // of a UCC_OP_AVG; 0: it is none
   std::vector<std::byte> sent_;  // of pieces in place, as they were before
   bool sends_copy_ = false;
+  bool nothing_ = false;  // no rank has data
   std::uint32_t idle_turns_ = 0;
   bool posted_ = false;
   std::atomic<bool> told_{false};

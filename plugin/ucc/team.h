@@ -56,6 +56,7 @@ class UccTeam final : public Communicator {
   std::atomic<bool> gave_up_{false};
   NeighbourWatch neighbours_;  // of the one thread that calls
   bool ended_ = false;
+  ListedTeam listed_{*this};
 };
 
 }  // namespace plait::plugin

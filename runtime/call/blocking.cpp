@@ -314,7 +314,7 @@ void set_up_now(Communicator& communicator, TeamExtent extent) {
   communicator.road = Road::host;
   try {
     communicator.host_reason = intern(made.status().message());
-    if (job().first_rank) warn("the host MPI keeps a communicator's collectives: " + made.status().message());
+    if (job().first_rank) warn(name_of_host(job()) + " keeps a communicator's collectives: " + made.status().message());
   } catch (const std::exception&) {
   }
 }

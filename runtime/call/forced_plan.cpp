@@ -66,7 +66,7 @@ Answer force_plan(Communicator& communicator, const char* plan) {
   if (is_broken(communicator)) return Answer::failure(communicator.error);
   if (is_set_up(communicator)) return force_on_accelerated(communicator, plan);
   if (*plan == '\0') return {};
-  return refuse(std::string("the host MPI has this communicator's collectives: ") + communicator.host_reason,
+  return refuse(name_of_host(job()) + " has this communicator's collectives: " + communicator.host_reason,
                 communicator.rank == 0);
 }
 

@@ -1,5 +1,7 @@
 #include "runtime/job/agreement.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <map>
@@ -102,14 +104,22 @@ void agree_on_files(Job& job, const OwnFiles& own, const std::vector<Introductio
 void stay_off(Job& job, const Attendance& attendance, int world_rank) {
   turn_off(job, "some ranks lack Plait");
   if (world_rank == attendance.first_present && !job.config.disable)
-    warn("rank " + std::to_string(attendance.first_absent) +
-         " runs without libplait.so, or with that of another version; every call goes to the host MPI");
+    warn("rank " + std::to_string(attendance.first_absent) + " runs without " +
+         (job.host == plan::HostKind::layers ? "the UCC component" : "libplait.so") +
+         ", or with that of another version; every call goes to " + name_of_host(job));
+}
+
+// What no other process has, of this node or another.
+std::uint64_t process_token() {
+  static const std::uint64_t first_ns = monotonic_ns();  // a child that is forked later has it too, but another number
+  return first_ns ^ static_cast<std::uint64_t>(getpid()) << 40;
 }
 
 Introduction introduction_of(const Job& job, const OwnFiles& files) {
   const Config& config = job.config;
   return {.host = discover_host(),
           .machine = job.machine,
+          .process = process_token(),
           .fingerprint = job.fingerprint,
           .table = files.table.hash,
           .overlap = files.overlap.hash,
@@ -139,7 +149,8 @@ void agree_with_others(Job& job, const OwnFiles& files, std::vector<Introduction
   if (disabled) return turn_off(job, "PLAIT_DISABLE is set");
   if (!differing) return agree_on_files(job, files, all, world.rank());
   turn_off(job, "settings differ between ranks");
-  if (job.first_rank) warn("the PLAIT_* variables or versions differ between ranks; every call goes to the host MPI");
+  if (job.first_rank)
+    warn("the PLAIT_* variables or versions differ between ranks; every call goes to " + name_of_host(job));
 }
 
 void begin_alone(Job& job, const OwnFiles& files) {
@@ -177,6 +188,7 @@ void Agreement::begin(const BindingFacts& binding, const std::vector<std::string
   job.config = std::move(loaded.config);
   job.mpi_library = binding.mpi_library;
   job.mpi_release = mpi_release_name(job.mpi_library);
+  job.host = binding.host;
   job.first_rank = world_.rank() == 0;
   const Result<std::string> plan = read_plan(job.config.plan);
   job.config.plan = plan.ok() ? *plan : std::string();

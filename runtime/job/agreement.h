@@ -22,6 +22,7 @@ namespace plait::runtime {
 struct Introduction {
   HostId host;
   std::uint64_t machine;
+  std::uint64_t process;  // the same for ranks that are threads of one
   std::uint64_t fingerprint;
   std::uint64_t table;     // OwnTable::hash
   std::uint64_t overlap;   // OwnOverlapPlan::hash
@@ -38,8 +39,9 @@ struct OwnFiles {
 
 // What a process's binding knows of itself and of its host.
 struct BindingFacts {
-  std::string version;            // Plait's: the ranks must have the same
-  std::string mpi_library;        // what the host calls itself
+  std::string version;      // Plait's: the ranks must have the same
+  std::string mpi_library;  // what the host calls itself
+  plan::HostKind host = plan::HostKind::mpi;
   bool concurrent = false;        // as in Job
   bool main_thread_only = false;  // likewise
 };

@@ -82,6 +82,11 @@ inline bool reporting() { return detail::reporting.load(std::memory_order_relaxe
 // Whether several threads of this process may be in here: the program's, or ours beside it.
 inline bool threaded() { return detail::threaded.load(std::memory_order_relaxed); }
 
+// Who has what Plait does not take, in what it says to the user.
+inline std::string name_of_host(const Job& job) {
+  return job.host == plan::HostKind::layers ? "UCC's next layer" : "the host MPI";
+}
+
 // What plait_last_plan() and plait_last_channels() answer: texts that live for ever.
 struct LastCall {
   const char* plan = "";

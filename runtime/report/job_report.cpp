@@ -292,7 +292,7 @@ void write(const std::string& path, const std::string& text) {
 
 }  // namespace
 
-void finish_report(Oob& world, const Config& config, const char* version) {
+void finish_report(Oob& world, const Config& config, const char* version, bool counts) {
   Report report;
   report.ranks = world.ranks();
   const Status begun = attempt([&]() -> Status {  // all others send theirs, whatever there is room for here
@@ -301,7 +301,7 @@ void finish_report(Oob& world, const Config& config, const char* version) {
     return {};
   });
   if (!begun.ok()) report.places.clear();
-  world.gather_texts(text_or_nothing(serialise_rows),
+  world.gather_texts(counts ? text_or_nothing(serialise_rows) : std::string(),
                      [&](int rank, const std::string& text) { merge(report, rank, text); });
   if (world.rank() != 0) return;
   const std::string& path = config.report_path;

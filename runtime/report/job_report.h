@@ -55,7 +55,8 @@
 
 namespace plait::runtime {
 
-// Collective over all ranks of the job, at its end: rank 0 prints or writes the table. `version` of Plait.
-void finish_report(Oob& world, const Config& config, const char* version);
+// Collective over all ranks of the job, at its end: rank 0 prints or writes the table. `version` of Plait. `counts`:
+// what this process has counted is told by this rank, and by no other where several ranks are threads of it.
+void finish_report(Oob& world, const Config& config, const char* version, bool counts = true);
 
 }  // namespace plait::runtime

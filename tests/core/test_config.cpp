@@ -177,10 +177,10 @@ TEST(Config, KeepsTheCacheWhereTheUserKeepsOthers) {
 }
 
 TEST(Config, TakesEverySpellingOfAFlag) {
-  for (const std::string word : {"1", "true", "yes", "on", "TRUE", "On"}) {
+  for (const std::string word : {"1", "true", "yes", "y", "on", "TRUE", "On"}) {
     EXPECT_TRUE(load({"PLAIT_DISABLE=" + word}).config.disable) << word;
   }
-  for (const std::string word : {"0", "false", "no", "off", "No"}) {
+  for (const std::string word : {"0", "false", "no", "n", "off", "No"}) {
     EXPECT_FALSE(load({"PLAIT_HOST=" + word}).config.host_when_faster) << word;
   }
 }

@@ -66,6 +66,7 @@ class AgreementOf : public testing::Test {
       Agreement agreement(world, attendance);
       agreement.begin({.version = version_of ? version_of(oob.rank()) : "1.2.3",
                        .mpi_library = "An MPI 1.0, of somewhere",
+                       .host = host,
                        .concurrent = oob.rank() == concurrent_rank},
                       give(oob.rank()));
       if (!agreement.all_well(true)) return "not all are well";
@@ -104,6 +105,7 @@ class AgreementOf : public testing::Test {
   const std::filesystem::path folder =
       std::filesystem::temp_directory_path() / ("plait_agreement_" + std::to_string(getpid()));
   std::function<std::string(int rank)> version_of;
+  plan::HostKind host = plan::HostKind::mpi;
   int concurrent_rank = -1;
   bool gather_fails = false;
   std::string said;
@@ -219,6 +221,22 @@ TEST_F(AgreementOf, WhereSomeRanksAreAbsentNobodyIsSpokenTo) {
                 }),
             "");
   EXPECT_EQ(times("rank 2 runs without libplait.so"), 1) << said;
+}
+
+TEST_F(AgreementOf, SpeaksOfTheHostThatThereIs) {
+  const Attendance some{.known = true, .first_present = 1, .first_absent = 2};
+  host = plan::HostKind::layers;
+  const LookAt is_off = [](const Job& job, const WorldInProcess&) {
+    return *job.off_reason != '\0' ? "" : "it is not off";
+  };
+  EXPECT_EQ(agree(
+                4, &some, [](int) { return Settings(); }, is_off),
+            "");
+  EXPECT_EQ(times("without the UCC component, or with that of another version; every call goes to UCC's next layer"), 1)
+      << said;
+  EXPECT_EQ(agree(only(2, "PLAIT_TRIAL=0"), is_off), "");
+  EXPECT_EQ(times("every call goes to UCC's next layer"), 1) << said;
+  EXPECT_EQ(times("MPI"), 0) << said;
 }
 
 TEST_F(AgreementOf, WhereNothingIsKnownOnlyTheFirstQuestionMayTakeLong) {

@@ -258,9 +258,9 @@ static const char* first_wrong(struct work* work) {
 
 const char* all_collectives(const struct place* place, const struct shape* shape) {
   struct work work = {.place = place, .shape = shape, .all = shape->count * (size_t)place->ranks};
-  work.in = malloc(work.all * sizeof *work.in);
-  work.out = malloc(work.all * sizeof *work.out);
-  work.in_short = malloc(2 * shape->count * sizeof *work.in_short);
+  work.in = malloc((work.all + 1) * sizeof *work.in);
+  work.out = malloc((work.all + 1) * sizeof *work.out);
+  work.in_short = malloc((2 * shape->count + 1) * sizeof *work.in_short);
   work.counts = malloc((size_t)place->ranks * sizeof *work.counts);
   work.places = malloc((size_t)place->ranks * sizeof *work.places);
   const char* wrong = "no memory";

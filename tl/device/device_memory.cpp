@@ -167,12 +167,16 @@ const std::uintptr_t* end_of_heap() {
 
 }  // namespace
 
+// What does not change is found once: other threads' calls may read it by the second time.
 void start_device_memory() {
-  static const bool found = (watch.start(), true);
+  static const bool found = [] {
+    watch.start();
+    dl_iterate_phdr(note_program_data, nullptr);
+    detail::heap_begin = begin_of_heap();
+    detail::heap_end = end_of_heap();
+    return true;
+  }();
   static_cast<void>(found);
-  dl_iterate_phdr(note_program_data, nullptr);
-  detail::heap_begin = begin_of_heap();
-  detail::heap_end = end_of_heap();
   look_for_drivers();
 }
 
