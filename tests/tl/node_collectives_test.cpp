@@ -315,12 +315,11 @@ struct MeasuredGathers {
 
   MeasuredGathers(int own, int all, std::size_t most)
       : rank(own), ranks(all), limit(most), piece(most), gathered(most * static_cast<std::size_t>(all)) {
-    BoundShmCollective collective{.kind = ShmCollectiveKind::gather, .self = own, .piece_offsets = {0}};
-    for (int member = 0; member < all; ++member) {
-      collective.members.push_back(member);
+    BoundShmCollective collective = collective_of(ShmCollectiveKind::gather, all, most * static_cast<std::size_t>(all));
+    collective.self = own;
+    collective.piece_offsets = {0};
+    for (int member = 0; member < all; ++member)
       collective.piece_offsets.push_back(collective.piece_offsets.back() + most);
-    }
-    collective.bytes = gathered.size();
     ScheduleBuilder builder(1);
     const ScheduleBuilder::Spans all_pieces = {{0, gathered.size(), Space::output}};
     builder.collective(collective, {{0, most, Space::input}}, own == 0 ? all_pieces : ScheduleBuilder::Spans{});
