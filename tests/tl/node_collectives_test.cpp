@@ -355,7 +355,7 @@ TEST_P(ShmCollectives, GathersOfPiecesWhoseGiversSayHowLongTheyAre) {
     Engine engine(by_kind({channel->get()}), {.yield = true});
     Random random(test::derive(seed(), static_cast<std::uint64_t>(ranks), 21));  // the same on all ranks
     std::string problem;
-    for (const std::size_t limit : {std::size_t{64}, std::size_t{264}, std::size_t{2000}}) {
+    for (const std::size_t limit : {std::size_t{64}, std::size_t{264}, std::size_t{304}, std::size_t{2000}}) {
       MeasuredGathers gathers(rank, ranks, limit);
       for (std::size_t call = 0; call < 10 * calls_of_a_job && problem.empty(); ++call) {
         std::vector<std::size_t> lengths;

@@ -12,7 +12,6 @@
 // Operations have 64 bits: a slot that its owner has not filled for 2^32 operations would look fresh otherwise.
 #pragma once
 
-#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -54,6 +53,7 @@ struct alignas(cache_line) ControlSlot {
   alignas(8) std::byte payload[inline_bytes];
   std::byte behind[256];  // for what does not fit the line
 };
+static_assert(offsetof(ControlSlot, behind) == offsetof(ControlSlot, payload) + inline_bytes);
 static_assert(sizeof(ControlSlot) == 5 * cache_line);
 
 // Whether all members of an operation wait for all others, or some go ahead. The same on all of them.
@@ -111,10 +111,14 @@ class ControlBlock {
     const std::uint64_t area = operation % areas_of(pace) + (pace == Pace::ahead ? areas_in_step : 0);
     return base_ + ControlShape::areas_offset() + area * shape_.area_bytes;
   }
-  // Content whose length only its giver knows, which says it in the line: where it stands.
+  // Content whose length only its giver knows, which says it in the line: where it stands. Behind that as far as there
+  // is room, which is more than for other content.
+  static constexpr bool fits_slot_measured(std::size_t bytes) {
+    return bytes <= sizeof(ControlSlot::payload) + sizeof(ControlSlot::behind) - sizeof(std::uint64_t);
+  }
   std::byte* measured_content(std::uint64_t operation, std::size_t bytes, Pace pace) const {
-    if (bytes <= inline_bytes - sizeof(std::uint64_t)) return slot(operation).payload + sizeof(std::uint64_t);
-    return content(operation, std::max(bytes, inline_bytes + 1), pace);
+    if (fits_slot_measured(bytes)) return slot(operation).payload + sizeof(std::uint64_t);
+    return content(operation, bytes, pace);
   }
   std::uint64_t& measure(std::uint64_t operation) const {
     return *reinterpret_cast<std::uint64_t*>(slot(operation).payload);

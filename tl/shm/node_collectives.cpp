@@ -225,7 +225,7 @@ bool NodeCollectives::fits_slot() const {
 bool NodeCollectives::run_at_once(bool& moved) {
   if (!published_) {
     if (is_read_at_once()) {
-      if (!slot_is_free(ControlBlock::fits_slot(own_bytes_at_once()) ? control_slots : areas_of(pace()))) return false;
+      if (!slot_is_free(own_fits_slot() ? control_slots : areas_of(pace()))) return false;
       give_at_once();
       publish();
     }
@@ -262,6 +262,11 @@ bool NodeCollectives::is_measured() const {
   for (std::size_t member = 0; member < members(); ++member)
     if (piece_bytes(member) != limit) return false;
   return true;
+}
+
+bool NodeCollectives::own_fits_slot() const {
+  const auto bytes = static_cast<std::size_t>(own_bytes_at_once());
+  return measured_ ? ControlBlock::fits_slot_measured(bytes) : ControlBlock::fits_slot(bytes);
 }
 
 std::uint64_t NodeCollectives::own_bytes_at_once() const {

@@ -139,6 +139,7 @@ class NodeCollectives {
   bool slot_is_free(std::uint32_t available);
   Pace pace() const;
   bool is_read_at_once() const;
+  bool own_fits_slot() const;
   std::uint64_t own_bytes_at_once() const;
   void give_at_once();
   void publish();
