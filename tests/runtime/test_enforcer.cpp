@@ -283,8 +283,10 @@ struct Became {
 
 using Preparing = std::function<ScheduleControl::Prepare(int rank, ScheduleControl::Prepare usual)>;
 
+// `rounds`: at most, until the schedule is there: the thread that prepares it may have to wait for a processor for
+// longer than all calls of a round take.
 Became run_with_own(const Shape& shape, std::uint64_t seed, bool gives_up, const Preparing& preparing,
-                    const std::function<bool(int rank, int step, PostingRank&)>& ends) {
+                    const std::function<bool(int rank, int step, PostingRank&)>& ends, int rounds = 1) {
   Process process(shape.ranks);
   InProcessJob job(shape.ranks);
   job.bring_messages(seed, 2);
@@ -302,7 +304,12 @@ Became run_with_own(const Shape& shape, std::uint64_t seed, bool gives_up, const
         enforce_own(rank.communicator, std::move(source), preparing(oob.rank(), usual_prepare(rank.communicator)));
     if (!kept.ok()) return kept.message();
     Program program(rank, shape, schedule);
-    for (int step = 0; step < 200; ++step) {
+    constexpr int steps_of_a_round = 200;
+    for (int step = 0; step < rounds * steps_of_a_round; ++step) {
+      if (step > 0 && step % steps_of_a_round == 0) {
+        if (std::string wrong = program.wait_for_all(); !wrong.empty()) return wrong;
+        if (program.enforced() > 0) break;  // the same on all ranks
+      }
       if (ends(oob.rank(), step, rank)) return {};
       if (std::string wrong = program.iterate(static_cast<int>(all() % 3)); !wrong.empty()) return wrong;
       if (all() % 16 == 0)
@@ -323,7 +330,7 @@ bool never(int, int, PostingRank&) { return false; }
 ScheduleControl::Prepare as_usual(int, ScheduleControl::Prepare usual) { return usual; }
 
 TEST_P(EnforcedOn, ComesToAScheduleOfItsOwn) {
-  const Became became = run_with_own(GetParam(), seed, false, as_usual, never);
+  const Became became = run_with_own(GetParam(), seed, false, as_usual, never, 50);
   EXPECT_EQ(became.wrong, "");
   EXPECT_GT(became.enforced, 0);
 }
