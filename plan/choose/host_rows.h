@@ -104,6 +104,8 @@ class HostSizes {
   // The same among rows for all forms of a collective that plans are made for: these stand behind a forced plan and
   // behind a table's, so that the planner asks for them.
   const HostRow* row_of_planned(Collective collective, CallSize size) const;
+  // Whether there are calls that ranks wish for the host.
+  bool asks_ranks(Collective collective) const;
   // Whether a rank wishes a call for the host whose messages have that mean length.
   bool wished(Collective collective, std::size_t mean_bytes) const;
 

@@ -121,8 +121,8 @@ Status check_host_row(const HostRow& row, const std::string& where, Collective c
     return unexpected(where + "most_ranks", "at least " + std::to_string(row.least_ranks));
   if (row.to <= row.from) return unexpected(where + "to", "more than " + std::to_string(row.from));
   const bool of_message = row.of == HostRow::Of::message;
-  if (of_message && (!by_pairs(collective) || collective == Collective::gatherv || row.forms != set_of(Form::blocking)))
-    return unexpected(where + "of", "no \"message\" but for blocking alltoallv, alltoallw and scatterv");
+  if (of_message && (!by_pairs(collective) || row.forms != set_of(Form::blocking)))
+    return unexpected(where + "of", "no \"message\" but for blocking alltoallv, alltoallw, gatherv and scatterv");
   if (on_neighbors(collective) && (row.from != 0 || row.to != HostRow::no_limit))
     return unexpected(where + "to", "no limit: ranks do not know how long others' edges are");
   if (!of_message && by_pairs(collective) && (row.from != 0 || row.to != HostRow::no_limit))

@@ -138,17 +138,27 @@ int run(Communicator& communicator, const Request& request, const PairExchange::
   Execution execution{.schedule = &prepared.schedule, .staging = {}, .exchange = communicator.pairs.get()};
   if (const int code = run_through(communicator, request, execution); code != 0) [[unlikely]]
     return code;
-  if (SlotSize* size = team.slots.of(request.call.collective); size != nullptr)
-    size->learn(communicator.pairs->wishes());
+  SlotSize& size = *team.slots.of(request.call.collective);
+  if (problem.hosts != nullptr)
+    size.learn(communicator.pairs->wishes());
+  else if (!size.learns())
+    size.note_own_call();
   const int error = finish(request, execution);
   return error == 0 ? error : communicator.raise(error);
+}
+
+// A gatherv's slots have one size: what its ranks could learn is which calls are the host's.
+bool learns_of_host(const Team& team, Collective collective) {
+  return collective != Collective::gatherv || team.host_sizes.asks_ranks(collective);
 }
 
 Outcome run_by_pairs(Communicator& communicator, Request& request, std::uint64_t begin_ns) {
   PairExchange::Problem problem;
   const auto look_up = [&]() -> const PreparedCall& {
-    const SlotSize* size = communicator.team->slots.of(request.call.collective);
-    problem = pair_problem(communicator, request, size != nullptr ? size->bytes() : usual_slot_bytes);
+    const SlotSize& size = *communicator.team->slots.of(request.call.collective);
+    problem = pair_problem(communicator, request, size.bytes());
+    const Team& team = *communicator.team;
+    if (size.learns() && learns_of_host(team, request.call.collective)) problem.hosts = &team.host_sizes;
     const Call first = PairExchange::first_call(problem);
     return communicator.team->schedules.find({.call = first, .candidate = planners_candidate});
   };

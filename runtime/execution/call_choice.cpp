@@ -12,7 +12,7 @@ PairExchange::Problem pair_problem(const Communicator& communicator, const Reque
           .sends = &request.lists->sends,
           .receives = &request.lists->receives,
           .slot_bytes = slot_bytes,
-          .hosts = &communicator.team->host_sizes};
+          .hosts = nullptr};
 }
 
 }  // namespace plait::runtime

@@ -14,6 +14,7 @@ namespace plait::runtime {
 
 // Slots of exchanges by pairs whose ranks have not agreed on another size.
 inline constexpr std::size_t usual_slot_bytes = slot_bytes(usual_slot_class);
+// Of which nobody learns.
 PairExchange::Problem pair_problem(const Communicator& communicator, const Request& request, std::size_t slot_bytes);
 
 // By which candidate of a trial (CallShape::candidate) a request's call is planned; the same on all ranks.

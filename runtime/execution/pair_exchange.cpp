@@ -32,6 +32,10 @@ std::uint64_t read_header(const std::byte* slot) {
 
 Call PairExchange::first_call(const Problem& problem) {
   Call call{.collective = Collective::alltoall, .root = 0, .count = problem.slot_bytes};
+  if (problem.collective == Collective::gatherv && problem.hosts != nullptr) {
+    call.collective = Collective::allgather;
+    return call;
+  }
   if (problem.collective == Collective::gatherv) call.collective = Collective::gather;
   if (problem.collective == Collective::scatterv) call.collective = Collective::scatter;
   if (rooted(problem.collective)) call.root = problem.root;
@@ -40,12 +44,12 @@ Call PairExchange::first_call(const Problem& problem) {
 
 int PairExchange::begin(const BoundSchedule& first) {
   const Problem& problem = problem_;
-  const bool at_root = problem.rank == problem.root;
+  const bool at_root = is_at_root();
   const Side all{.first = 0, .count = problem.ranks}, one{.first = problem.root, .count = 1};
   out_ = in_ = all;
   if (problem.collective == Collective::gatherv) {
     out_ = one;
-    in_ = at_root ? all : Side{};
+    in_ = at_root || problem.hosts != nullptr ? all : Side{};
   } else if (problem.collective == Collective::scatterv) {
     out_ = at_root ? all : Side{};
     in_ = one;
@@ -105,16 +109,23 @@ int PairExchange::give(const Piece& piece, std::byte* packed) {
   return 0;
 }
 
+// By its own messages; the root of a gatherv, which sends none, by those that it expects.
+Wish PairExchange::own_wish() {
+  const bool gathers = problem_.collective == Collective::gatherv;
+  if (problem_.hosts == nullptr || (out_.count != problem_.ranks && !gathers)) return {};
+  lengths_.clear();
+  for (const Piece& piece : gathers&& is_at_root() ? *problem_.receives : *problem_.sends)
+    lengths_.push_back(piece.bytes);
+  if (!gathers || is_at_root()) return wish_for(lengths_, problem_.rank, problem_.collective, *problem_.hosts);
+  const std::size_t bytes = lengths_[static_cast<std::size_t>(problem_.root)];
+  return {.slot_class = usual_slot_class, .host = problem_.hosts->wished(problem_.collective, bytes)};
+}
+
 int PairExchange::fill_slots() {
   if (self_ != nullptr)
     if (const int error = give((*problem_.sends)[static_cast<std::size_t>(problem_.rank)], self_); error != 0)
       return error;
-  Wish wish;
-  if (out_.count == problem_.ranks && problem_.hosts != nullptr) {
-    lengths_.clear();
-    for (const Piece& piece : *problem_.sends) lengths_.push_back(piece.bytes);
-    wish = wish_for(lengths_, problem_.rank, problem_.collective, *problem_.hosts);
-  }
+  const Wish wish = own_wish();
   for (int rank = out_.first; rank < out_.first + out_.count; ++rank) {
     const Piece& piece = (*problem_.sends)[static_cast<std::size_t>(rank)];
     std::byte* here = slot(out_, rank);
@@ -140,14 +151,16 @@ void PairExchange::shorten_piece() {
   buffers_.piece_used = slot_header_bytes + (fits(bytes) ? bytes : 0);
 }
 
+// What is not for this rank it only learns of.
 void PairExchange::read_slots() {
+  const bool takes = problem_.collective != Collective::gatherv || is_at_root();
   arrivals_.assign(static_cast<std::size_t>(problem_.ranks), {});
   wishes_ = {};
   for (int rank = in_.first; rank < in_.first + in_.count; ++rank) {
     const std::byte* here = slot(in_, rank);
     const std::uint64_t header = read_header(here);
     wishes_.add(wish_in(header));
-    if (rank != problem_.rank)
+    if (takes && rank != problem_.rank)
       arrivals_[static_cast<std::size_t>(rank)] = {header >> wish_bits, here + slot_header_bytes};
   }
 }

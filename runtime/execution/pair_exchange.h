@@ -36,8 +36,9 @@ class PairExchange final : public Exchange {
     // By rank, of this rank; in place until end(). Nothing for those without data.
     const std::vector<Piece>* sends = nullptr;
     const std::vector<Piece>* receives = nullptr;
-    std::size_t slot_bytes = 0;        // the same on all ranks
-    const HostSizes* hosts = nullptr;  // likewise; nullptr: nobody learns of this call
+    std::size_t slot_bytes = 0;  // the same on all ranks
+    // Likewise; nullptr: nobody learns of this call. With them a gatherv is an allgather of the slots.
+    const HostSizes* hosts = nullptr;
   };
 
   // What the first part is: the plan of this call is to be run.
@@ -68,6 +69,8 @@ class PairExchange final : public Exchange {
   bool self_is_staged() const;
   void lay_out(const BoundSchedule& first);
   int give(const Piece& piece, std::byte* packed);
+  bool is_at_root() const { return problem_.rank == problem_.root; }
+  Wish own_wish();
   int fill_slots();
   void shorten_piece();
   void take_away();
@@ -88,7 +91,7 @@ class PairExchange final : public Exchange {
   CallMemory memory_, late_memory_;
   const Piece* on_device_ = nullptr;          // the first piece that is; nullptr: none is
   std::byte* self_ = nullptr;                 // packed, what this rank gives itself, where one end of it is on a device
-  std::vector<std::size_t> lengths_;          // by rank: of what is sent
+  std::vector<std::size_t> lengths_;          // by rank: of what this rank wishes by
   std::vector<const std::byte*> long_sends_;  // by rank: where what fits no slot is sent from
   std::vector<Arrival> arrivals_;             // by rank
   Wishes wishes_;

@@ -52,6 +52,7 @@ void ask_devices(Operation& operation) {
 SlotSize* slot_size_of(const Operation& operation) {
   Team& team = *operation.communicator->team;
   if (!team.posted_learn || operation.space != nullptr) return nullptr;
+  if (operation.request.call.collective == Collective::gatherv) return nullptr;
   return team.posted_slots.of(operation.request.call.collective);
 }
 
@@ -74,7 +75,7 @@ void take_pairs(Operation& operation) {
   const SlotSize* size = slot_size_of(operation);
   if (operation.usual_pairs != nullptr) operation.prepared = std::move(operation.usual_pairs);
   PairExchange::Problem problem = pair_problem(*operation.communicator, operation.request, usual_slot_bytes);
-  problem.hosts = size != nullptr ? &none_are_hosts : nullptr;
+  if (size != nullptr) problem.hosts = &none_are_hosts;
   if (size != nullptr) lengthen_slots(operation, size->bytes(), problem);
   if (operation.pairs == nullptr) operation.pairs = std::make_unique<PairExchange>();
   operation.pairs->take(problem);

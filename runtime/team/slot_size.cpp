@@ -80,9 +80,13 @@ void SlotSize::learn(const Wishes& wishes) {
   if (2 * wishes.for_host > wishes.ranks) {
     host_turns_ = next_turns_;
     next_turns_ = std::min(2 * next_turns_ + 1, most_turns);
+    next_own_turns_ = 1;
   } else {
     next_turns_ = first_turns;
+    own_turns_ = next_own_turns_;
+    next_own_turns_ = std::min(2 * next_own_turns_ + 1, most_turns);
   }
+  if (learns_ == Learns::now_and_then) return;  // longer slots would only spare messages that are faster here anyway
   const std::size_t mean = wishes.slot_bytes / static_cast<std::size_t>(std::max(wishes.ranks, 1));
   int wished = 0;
   while (wished + 1 < slot_classes && 4 * slot_bytes(wished) < 3 * mean) ++wished;

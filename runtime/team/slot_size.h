@@ -51,44 +51,58 @@ Wish wish_for(std::span<const std::size_t> lengths, int self, Collective collect
 // The class that suits them.
 int wished_class(std::span<const std::size_t> lengths, int self);
 
+// When the ranks tell each other what they wish.
+enum class Learns : bool {
+  always,       // in each call
+  now_and_then  // of a gatherv, whose plan brings wishes to its root alone: in calls that are allgathers of the slots
+};
+
 // The sizes of one kind of call on one communicator: the smallest of the last few calls' wishes, since a slot that is
 // too long costs in each call and one that is too short a second step.
 class SlotSize {
  public:
-  explicit SlotSize(int ranks) : ranks_(ranks) {}
+  explicit SlotSize(int ranks, Learns learns = Learns::always) : ranks_(ranks), learns_(learns) {}
   std::size_t bytes() const { return slot_bytes(class_, ranks_); }
+  // Whether in the next call that runs here all ranks tell all: the first, and then after twice as many others each
+  // time.
+  bool learns() const { return learns_ == Learns::always || own_turns_ == 0; }
+  // After a call that ran here without.
+  void note_own_call() { --own_turns_; }
   // Whether the next call is the host's. After calls that most ranks wished for the host, it has the next ones; then
   // one runs here again to see whether that still holds, each time after twice as many.
   bool is_hosts() const { return host_turns_ > 0; }
   // After each such call.
   void note_host_call() { --host_turns_; }
-  // After each call that ran here: the same on all ranks.
+  // After each call that ran here and learns: the same on all ranks.
   void learn(const Wishes& wishes);
 
  private:
   static constexpr int first_turns = 7, most_turns = 63;
 
   int ranks_;
+  Learns learns_;
   int class_ = usual_slot_class;
   std::array<std::int8_t, 4> recent_ = {usual_slot_class, usual_slot_class, usual_slot_class, usual_slot_class};
   std::size_t calls_ = 0;
   int host_turns_ = 0;
   int next_turns_ = first_turns;
+  int own_turns_ = 0, next_own_turns_ = 1;
 };
 
 // Of the calls of one communicator that come to run in one order on all ranks.
 class SlotSizes {
  public:
-  explicit SlotSizes(int ranks) : to_all_(ranks), from_root_(ranks) {}
-  // Of exchanges by pairs whose lengths follow from what all ranks see in each call; nullptr where the slots' size is
-  // fixed (usual_slot_bytes): of gatherv, as what its root sees the others do not.
+  explicit SlotSizes(int ranks) : to_all_(ranks), from_root_(ranks), to_root_(ranks, Learns::now_and_then) {}
+  // Of exchanges by pairs; nullptr: of none.
   SlotSize* of(Collective collective) {
-    if (!by_pairs(collective) || collective == Collective::gatherv) return nullptr;
+    if (!by_pairs(collective)) return nullptr;
+    if (collective == Collective::gatherv) return &to_root_;
     return collective == Collective::scatterv ? &from_root_ : &to_all_;
   }
 
  private:
   SlotSize to_all_, from_root_;  // of alltoallv and alltoallw, and of scatterv
+  SlotSize to_root_;             // of gatherv: its slots stay as they are (usual_slot_bytes)
 };
 
 }  // namespace plait::runtime

@@ -53,7 +53,9 @@ constexpr Case cases[] = {
     {false, 16, blocking, Collective::scan, 4 * kib + 1, reasons::long_prefix},
     {true, 4, blocking, Collective::scan, 1024, reasons::host_is_faster},
     {true, 4, blocking, Collective::scan, 32 * kib, reasons::long_prefix},
-    {false, 2, blocking, Collective::gatherv, 256, reasons::host_is_faster},
+    {false, 2, blocking, Collective::gatherv, 256, ""},
+    {false, 2, persistent, Collective::gatherv, 4 * kib, reasons::host_is_faster},
+    {true, 8, blocking, Collective::gatherv, 4 * kib, reasons::host_is_faster},
     {true, 8, nonblocking, Collective::gatherv, 256, reasons::host_is_faster},
     {false, 8, blocking, Collective::alltoallv, 256, ""},
     {true, 8, persistent, Collective::alltoallv, 256, reasons::too_short_to_order},
@@ -123,6 +125,10 @@ TEST(HostRows, TellWhichMessagesAreWishedForTheHost) {
   EXPECT_TRUE(wished(on_one_node(8), Collective::scatterv, 511));
   EXPECT_TRUE(wished(on_one_node(8), Collective::scatterv, 16 * kib));
   EXPECT_FALSE(wished(between_nodes(8), Collective::scatterv, 8));
+  EXPECT_TRUE(wished(on_one_node(8), Collective::gatherv, 511));
+  EXPECT_FALSE(wished(on_one_node(8), Collective::gatherv, 512));
+  EXPECT_TRUE(on_one_node(8).asks_ranks(Collective::gatherv));
+  EXPECT_FALSE(between_nodes(8).asks_ranks(Collective::gatherv));
 }
 
 TEST(HostRows, HoldNowhereWithoutTheHostButForThoseThatAlwaysDo) {
@@ -241,6 +247,8 @@ TEST(HostTable, WhatIsWrongIsNamedWithItsPlace) {
       {with("\"rows\": []", "\"rows\": [{\"to\": 8}]"), "host[1].rows[0].of: expected \"message\""},
       {with("\"form\": \"blocking\", \"of\"", "\"of\""), "host[2].rows[0].of: expected no \"message\""},
   };
+  const std::string gathers = R"json("rows": [{"form": "blocking", "of": "message", "to": 8}])json";
+  EXPECT_TRUE(parse_table(with("\"rows\": []", gathers)).ok());
   for (const auto& [text, words] : wrong) {
     const auto table = parse_table(text);
     ASSERT_FALSE(table.ok()) << words;

@@ -91,6 +91,37 @@ TEST(SlotSize, TheHostHasMoreAndMoreTurnsWhileMostRanksWishIt) {
   EXPECT_EQ(turns_of_the_host(size), 7);
 }
 
+// Of a gatherv: what goes beside its plan costs, so that it is seldom where nothing changes.
+int turns_without_learning(SlotSize& size) {
+  int turns = 0;
+  for (; !size.learns(); size.note_own_call()) ++turns;
+  return turns;
+}
+
+TEST(SlotSize, OfGathervIsAskedForAfterMoreAndMoreCalls) {
+  SlotSize size(4, Learns::now_and_then);
+  EXPECT_TRUE(size.learns());
+  for (const int turns : {1, 3, 7, 15, 31, 63, 63}) {
+    size.learn({.ranks = 4, .for_host = 2, .slot_bytes = 64});
+    EXPECT_FALSE(size.is_hosts());
+    EXPECT_EQ(turns_without_learning(size), turns);
+  }
+  for (const int turns : {7, 15, 31}) {
+    size.learn({.ranks = 4, .for_host = 3, .slot_bytes = 64});
+    EXPECT_EQ(turns_of_the_host(size), turns);
+    EXPECT_TRUE(size.learns()) << "the next one that runs here is to see whether that still holds";
+  }
+  size.learn({.ranks = 4, .for_host = 0, .slot_bytes = 64});
+  EXPECT_EQ(turns_without_learning(size), 1);
+  EXPECT_EQ(size.bytes(), slot_bytes(usual_slot_class));
+}
+
+TEST(SlotSize, OfOthersIsAskedForInEachCall) {
+  SlotSize size(4);
+  size.learn({.ranks = 4, .for_host = 0, .slot_bytes = 64});
+  EXPECT_TRUE(size.learns());
+}
+
 TEST(Wish, IsForTheHostByTheMeanLength) {
   const std::vector<std::size_t> lengths = {1000, 0, 100};
   const auto wishes_host = [&](std::size_t from, std::size_t to) {
