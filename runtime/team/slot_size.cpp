@@ -57,6 +57,9 @@ int class_of_mixed(std::span<const std::size_t> lengths, int self) {
   return best;
 }
 
+// An allgather that tells all is worth many short gathers.
+int most_turns_of(Learns learns, int usual) { return learns == Learns::always ? usual : 4 * usual + 3; }
+
 }  // namespace
 
 int wished_class(std::span<const std::size_t> lengths, int self) {
@@ -77,14 +80,15 @@ Wish wish_for(std::span<const std::size_t> lengths, int self, Collective collect
 }
 
 void SlotSize::learn(const Wishes& wishes) {
+  const int most = most_turns_of(learns_, most_turns);
   if (2 * wishes.for_host > wishes.ranks) {
     host_turns_ = next_turns_;
-    next_turns_ = std::min(2 * next_turns_ + 1, most_turns);
+    next_turns_ = std::min(2 * next_turns_ + 1, most);
     next_own_turns_ = 1;
   } else {
     next_turns_ = first_turns;
     own_turns_ = next_own_turns_;
-    next_own_turns_ = std::min(2 * next_own_turns_ + 1, most_turns);
+    next_own_turns_ = std::min(2 * next_own_turns_ + 1, most);
   }
   if (learns_ == Learns::now_and_then) return;  // longer slots would only spare messages that are faster here anyway
   const std::size_t mean = wishes.slot_bytes / static_cast<std::size_t>(std::max(wishes.ranks, 1));

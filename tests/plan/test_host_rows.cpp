@@ -127,6 +127,10 @@ TEST(HostRows, TellWhichMessagesAreWishedForTheHost) {
   EXPECT_FALSE(wished(between_nodes(8), Collective::scatterv, 8));
   EXPECT_TRUE(wished(on_one_node(8), Collective::gatherv, 511));
   EXPECT_FALSE(wished(on_one_node(8), Collective::gatherv, 512));
+  EXPECT_FALSE(wished(on_one_node(4), Collective::gatherv, 1 << 20));
+  EXPECT_FALSE(wished(on_one_node(8), Collective::gatherv, 64 * kib - 1));
+  EXPECT_TRUE(wished(on_one_node(8), Collective::gatherv, 64 * kib));
+  EXPECT_TRUE(wished(on_one_node(16), Collective::gatherv, 16 * kib));
   EXPECT_TRUE(on_one_node(8).asks_ranks(Collective::gatherv));
   EXPECT_FALSE(between_nodes(8).asks_ranks(Collective::gatherv));
 }

@@ -101,12 +101,12 @@ int turns_without_learning(SlotSize& size) {
 TEST(SlotSize, OfGathervIsAskedForAfterMoreAndMoreCalls) {
   SlotSize size(4, Learns::now_and_then);
   EXPECT_TRUE(size.learns());
-  for (const int turns : {1, 3, 7, 15, 31, 63, 63}) {
+  for (const int turns : {1, 3, 7, 15, 31, 63, 127, 255, 255}) {
     size.learn({.ranks = 4, .for_host = 2, .slot_bytes = 64});
     EXPECT_FALSE(size.is_hosts());
     EXPECT_EQ(turns_without_learning(size), turns);
   }
-  for (const int turns : {7, 15, 31}) {
+  for (const int turns : {7, 15, 31, 63, 127, 255, 255}) {
     size.learn({.ranks = 4, .for_host = 3, .slot_bytes = 64});
     EXPECT_EQ(turns_of_the_host(size), turns);
     EXPECT_TRUE(size.learns()) << "the next one that runs here is to see whether that still holds";
