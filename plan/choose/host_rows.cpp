@@ -41,10 +41,9 @@ constexpr HostRow usual[] = {
 
     // Calls run ahead of the root. There, `--collectives gatherv`: 0.42 to 0.55 up to 8 KiB between nodes. Within a
     // node
-    // 1.9 to 7.6 times as fast from 512 B to 4 KiB, 0.4 to 0.9 below; many ranks have little room for long messages,
-    // and
-    // are behind the host from 16 KiB (16 ranks: 0.31 to 0.99) or 64 KiB on (8: 0.91, 0.98). What does not block learns
-    // nothing of the lengths.
+    // 1.9 to 7.6 times as fast from 512 B to 4 KiB, slower below. Many ranks have little room for long messages: from
+    // 16 KiB on 0.31 to 0.99 with 16 ranks, from 64 KiB on 0.91 and 0.98 with 8. What does not block learns of no
+    // lengths.
     {.collectives = set_of(Collective::gatherv), .where = Where::between_nodes},
     {.collectives = set_of(Collective::gatherv),
      .forms = set_of(Form::nonblocking) | set_of(Form::persistent),

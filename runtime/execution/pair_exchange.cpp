@@ -114,9 +114,9 @@ Wish PairExchange::own_wish() {
   const bool gathers = problem_.collective == Collective::gatherv;
   if (problem_.hosts == nullptr || (out_.count != problem_.ranks && !gathers)) return {};
   lengths_.clear();
-  for (const Piece& piece : gathers&& is_at_root() ? *problem_.receives : *problem_.sends)
-    lengths_.push_back(piece.bytes);
-  if (!gathers || is_at_root()) return wish_for(lengths_, problem_.rank, problem_.collective, *problem_.hosts);
+  const bool expects = gathers && is_at_root();
+  for (const Piece& piece : expects ? *problem_.receives : *problem_.sends) lengths_.push_back(piece.bytes);
+  if (!gathers || expects) return wish_for(lengths_, problem_.rank, problem_.collective, *problem_.hosts);
   const std::size_t bytes = lengths_[static_cast<std::size_t>(problem_.root)];
   return {.slot_class = usual_slot_class, .host = problem_.hosts->wished(problem_.collective, bytes)};
 }
