@@ -39,8 +39,7 @@ constexpr HostRow usual[] = {
     {.collectives = scans, .where = Where::within_node, .to = 512},
     {.collectives = scans, .where = Where::within_node, .from = 8 * kib + 1},
 
-    // Calls run ahead of the root. There, `--collectives gatherv`: 0.42 to 0.55 up to 8 KiB between nodes. Within a
-    // node
+    // Calls run ahead of the root. There, `--collectives gatherv`: 0.42 to 0.55 up to 8 KiB between nodes. Within one
     // 1.9 to 7.6 times as fast from 512 B to 4 KiB, slower below. Many ranks have little room for long messages: from
     // 16 KiB on 0.31 to 0.99 with 16 ranks, from 64 KiB on 0.91 and 0.98 with 8. What does not block learns of no
     // lengths.
