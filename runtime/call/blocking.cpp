@@ -367,6 +367,22 @@ Outcome accelerate(Communicator& communicator, Request& request, std::uint64_t b
   return Outcome::done(communicator.raise(communicator.error));
 }
 
+bool leave_unread(Communicator& communicator, Collective collective) noexcept {
+  if (!is_set_up(communicator)) return false;
+  // What accelerate() does before it decides is left to it.
+  if (communicator.grouping != nullptr || communicator.sample.tried != nullptr ||
+      communicator.operations.pending.load(std::memory_order_acquire) != 0)
+    return false;
+  Team& team = *communicator.team;
+  if (team.host_sizes.any(Form::blocking, collective) &&
+      detail::host_row(team.host_sizes, Form::blocking, {.collective = collective}, communicator.ranks) != nullptr)
+    return true;
+  SlotSize& lengths = *team.slots.of(collective);
+  if (!lengths.is_hosts()) return false;
+  lengths.note_host_call();
+  return true;
+}
+
 void end_host_call(Communicator& communicator, TimedCall& sample) {
   const std::uint64_t end_ns = monotonic_ns();
   const TimedCall timed = std::exchange(sample, {});

@@ -43,6 +43,10 @@ static_assert(sizeof(Outcome) <= 2 * sizeof(void*));
 // up, collectively. Throws nothing. `begin_ns`: of the call, 0 when nobody measures.
 Outcome accelerate(Communicator& communicator, Request& request, std::uint64_t begin_ns);
 
+// Whether an exchange by pairs is the host's whatever its arguments are, so that nobody need read them; it counts as such then.
+// The same on all ranks: their lengths are nothing that this looks at. Not of calls that are reported.
+bool leave_unread(Communicator& communicator, Collective collective) noexcept;
+
 // After the host has taken a call that is a sample: accelerate() has said so.
 void end_host_call(Communicator& communicator, TimedCall& sample);
 
