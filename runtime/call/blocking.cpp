@@ -367,20 +367,21 @@ Outcome accelerate(Communicator& communicator, Request& request, std::uint64_t b
   return Outcome::done(communicator.raise(communicator.error));
 }
 
-bool leave_unread(Communicator& communicator, Collective collective) noexcept {
-  if (!is_set_up(communicator)) return false;
+const char* leave_unread(Communicator& communicator, Collective collective) noexcept {
+  if (!is_set_up(communicator)) return nullptr;
   // What accelerate() does before it decides is left to it.
   if (communicator.grouping != nullptr || communicator.sample.tried != nullptr ||
       communicator.operations.pending.load(std::memory_order_acquire) != 0)
-    return false;
+    return nullptr;
   Team& team = *communicator.team;
-  if (team.host_sizes.any(Form::blocking, collective) &&
-      detail::host_row(team.host_sizes, Form::blocking, {.collective = collective}, communicator.ranks) != nullptr)
-    return true;
+  if (team.host_sizes.any(Form::blocking, collective))
+    if (const HostRow* row =
+            detail::host_row(team.host_sizes, Form::blocking, {.collective = collective}, communicator.ranks))
+      return row->reason;
   SlotSize& lengths = *team.slots.of(collective);
-  if (!lengths.is_hosts()) return false;
+  if (!lengths.is_hosts()) return nullptr;
   lengths.note_host_call();
-  return true;
+  return plan::reasons::host_has_lengths;
 }
 
 void end_host_call(Communicator& communicator, TimedCall& sample) {

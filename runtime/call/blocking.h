@@ -43,9 +43,14 @@ static_assert(sizeof(Outcome) <= 2 * sizeof(void*));
 // up, collectively. Throws nothing. `begin_ns`: of the call, 0 when nobody measures.
 Outcome accelerate(Communicator& communicator, Request& request, std::uint64_t begin_ns);
 
-// Whether an exchange by pairs is the host's whatever its arguments are, so that nobody need read them; it counts as such then.
-// The same on all ranks: their lengths are nothing that this looks at. Not of calls that are reported.
-bool leave_unread(Communicator& communicator, Collective collective) noexcept;
+// Exchanges by pairs that accelerate() takes with whatever arguments are right: whether one is the host's follows from
+// earlier calls alone. (Of alltoallv and alltoallw in place never comes anything here.)
+constexpr bool may_stay_unread(Collective collective) {
+  return collective == Collective::gatherv || collective == Collective::scatterv;
+}
+// Why such a call is the host's, so that nobody need read its arguments; it counts as one then. nullptr: accelerate()
+// says what becomes of it.
+const char* leave_unread(Communicator& communicator, Collective collective) noexcept;
 
 // After the host has taken a call that is a sample: accelerate() has said so.
 void end_host_call(Communicator& communicator, TimedCall& sample);

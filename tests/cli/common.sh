@@ -14,11 +14,15 @@ has() {
   esac
 }
 
-# jobs_or_skip MPIEXEC: sets what jobs of tests need; exits 77 (skipped) where it cannot start two ranks.
+# jobs_or_skip MPIEXEC: sets what jobs of tests need; exits 77 (skipped) where it cannot start two ranks. `plait` is set.
 jobs_or_skip() {
   mpiexec=$1
+  # More ranks than cores: MPICH's do not give theirs away of themselves.
+  case $("$mpiexec" --version 2>&1) in *HYDRA*) export LD_PRELOAD="$(dirname "$plait")/yield_in_ucx.so" ;; esac
   export PLAIT_TRIAL=0 PLAIT_CACHE=0
   export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+  # Open MPI waits a second for ranks that it has told to end, and without libfabric, which nothing here goes by, it starts in half the time.
+  export OMPI_MCA_odls_base_sigkill_timeout=0 OMPI_MCA_pml=^cm
   # Open MPI leaks on its own account; a build with sanitizers is not to report it.
   export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0:verify_asan_link_order=0"
   export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1 MPIR_CVAR_POLLS_BEFORE_YIELD=1

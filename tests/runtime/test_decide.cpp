@@ -308,6 +308,65 @@ TEST_P(DecisionsOf, OnLengthsThatOnlyPairsKnowAreAlike) {
   EXPECT_EQ(became.front()[1], "ran");
 }
 
+// A gatherv of a few bytes from each rank, which the host has for its lengths.
+struct Gathering {
+  explicit Gathering(const PostingRank& rank) {
+    request.call.collective = Collective::gatherv;
+    request.lists = &lists;
+    const auto ranks = static_cast<std::size_t>(rank.communicator.ranks);
+    const Layout& layout = dense_layout();
+    const auto piece = [&](std::size_t index) {
+      return Piece{
+          .address = reinterpret_cast<std::byte*>(&data[index]), .count = 1, .type = &layout, .bytes = layout.size};
+    };
+    data.resize(ranks + 1);
+    lists.sends.resize(ranks);
+    lists.receives.resize(ranks);
+    lists.sends[0] = piece(ranks);
+    for (std::size_t other = 0; rank.communicator.rank == 0 && other < ranks; ++other)
+      lists.receives[other] = piece(other);
+    request.call.count = layout.size;
+  }
+  Request request;
+  Lists lists;
+  std::vector<std::uint64_t> data;
+};
+
+// Ranks that need not read a call's arguments, and those that do, as they report it or have posted before, decide
+// alike.
+TEST_P(DecisionsOf, AreAlikeWhetherTheArgumentsWereReadOrNot) {
+  const Shape shape = GetParam();
+  constexpr int calls = 100;
+  Process process(shape.ranks);
+  process.config().host_when_faster = true;
+  process.config().setup_calls = 2;
+  InProcessJob job(shape.ranks);
+  job.bring_messages(seed, 2);
+  std::vector<std::vector<std::string>> became(static_cast<std::size_t>(shape.ranks));
+  std::vector<int> unread(static_cast<std::size_t>(shape.ranks));
+  EXPECT_EQ(job.run([&](Oob& oob) -> std::string {
+    PostingRank rank(job, oob.rank(), shape, seed);
+    const auto self = static_cast<std::size_t>(oob.rank());
+    for (int call = 0; call < calls; ++call) {
+      const bool reads = self % 2 == 0 && rank.random() % 2 == 0;
+      if (const char* reason = reads ? nullptr : leave_unread(rank.communicator, Collective::gatherv)) {
+        ++unread[self];
+        became[self].push_back(reason);
+        continue;
+      }
+      Gathering gathering(rank);
+      const Outcome outcome = accelerate(rank.communicator, gathering.request, 0);
+      if (outcome.is_done() && outcome.code() != 0) return "failed: " + std::to_string(outcome.code());
+      became[self].push_back(outcome.is_done() ? "ran" : outcome.reason());
+    }
+    return {};
+  }),
+            "");
+  for (const auto& of_rank : became) EXPECT_EQ(of_rank, became.front());
+  EXPECT_EQ(became.front()[0], reasons::not_set_up);
+  for (std::size_t rank = 1; rank < unread.size(); rank += 2) EXPECT_GT(unread[rank], calls / 2);
+}
+
 // Samples that the host has are told to the caller. On one rank no call says that it is through, as where an error
 // handler does not return: the next call does, and the ranks come to a verdict all the same.
 TEST_P(DecisionsOf, OnSamplesAreAlikeWhereARankLeavesSomeBehind) {

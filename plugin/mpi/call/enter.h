@@ -50,9 +50,13 @@ template <class Arguments>
     note_host_call();
     return arguments.on_host(comm);
   }
-  if (by_pairs(Arguments::collective) && !measuring && leave_unread(*communicator, Arguments::collective)) {
-    note_host_call();
-    return arguments.on_host(comm);
+  const char* unread = nullptr;
+  if (may_stay_unread(Arguments::collective) && !hopeless) {
+    unread = leave_unread(*communicator, Arguments::collective);
+    if (unread != nullptr && !measuring) {
+      note_host_call();
+      return arguments.on_host(comm);
+    }
   }
   const std::uint64_t begin_ns = measuring ? monotonic_ns() : 0;
   Request request;
@@ -69,6 +73,8 @@ template <class Arguments>
   }
   if (hopeless) {
     if (communicator != nullptr) reason = communicator->host_reason;
+  } else if (unread != nullptr) {
+    reason = unread;
   } else if (reason == nullptr) {
     const Outcome outcome = accelerate(*communicator, request, begin_ns);
     if (outcome.is_done()) return outcome.code();
