@@ -250,8 +250,36 @@ TEST(Decide, AlikeWhateverARankAloneKnows) {
 
 // ---- Of ranks that make the calls
 
+std::string text_of(const Outcome& outcome) {
+  if (!outcome.is_done()) return outcome.reason();
+  return outcome.code() == 0 ? "ran" : "failed: " + std::to_string(outcome.code());
+}
+
 class DecisionsOf : public testing::TestWithParam<Shape> {
  protected:
+  // What became of each rank's calls, by rank; `call` makes one and says that.
+  template <class CallOf>
+  std::vector<std::vector<std::string>> of_calls(int calls, CallOf&& call) {
+    const Shape shape = GetParam();
+    Process process(shape.ranks);
+    process.config().host_when_faster = true;
+    process.config().setup_calls = 2;
+    InProcessJob job(shape.ranks);
+    job.bring_messages(seed, 2);
+    std::vector<std::vector<std::string>> became(static_cast<std::size_t>(shape.ranks));
+    EXPECT_EQ(job.run([&](Oob& oob) -> std::string {
+      PostingRank rank(job, oob.rank(), shape, seed);
+      for (int i = 0; i < calls; ++i) {
+        const std::string text = call(rank);
+        if (text.starts_with("failed")) return text;
+        became[static_cast<std::size_t>(oob.rank())].push_back(text);
+      }
+      return {};
+    }),
+              "");
+    return became;
+  }
+
   const std::uint64_t seed = test_seed();
   const testing::ScopedTrace trace{__FILE__, __LINE__, "seed " + std::to_string(seed)};
 };
@@ -283,26 +311,11 @@ struct Exchange {
 };
 
 TEST_P(DecisionsOf, OnLengthsThatOnlyPairsKnowAreAlike) {
-  const Shape shape = GetParam();
-  constexpr int calls = 60;
   constexpr std::uint64_t most = 1500;  // numbers: means on both sides of the rows'
-  Process process(shape.ranks);
-  process.config().host_when_faster = true;
-  process.config().setup_calls = 2;
-  InProcessJob job(shape.ranks);
-  job.bring_messages(seed, 2);
-  std::vector<std::vector<std::string>> became(static_cast<std::size_t>(shape.ranks));
-  EXPECT_EQ(job.run([&](Oob& oob) -> std::string {
-    PostingRank rank(job, oob.rank(), shape, seed);
-    for (int call = 0; call < calls; ++call) {
-      Exchange exchange(rank, most);
-      const Outcome outcome = accelerate(rank.communicator, exchange.request, 0);
-      if (outcome.is_done() && outcome.code() != 0) return "failed: " + std::to_string(outcome.code());
-      became[static_cast<std::size_t>(oob.rank())].push_back(outcome.is_done() ? "ran" : outcome.reason());
-    }
-    return {};
-  }),
-            "");
+  const auto became = of_calls(60, [](PostingRank& rank) {
+    Exchange exchange(rank, most);
+    return text_of(accelerate(rank.communicator, exchange.request, 0));
+  });
   for (const auto& of_rank : became) EXPECT_EQ(of_rank, became.front());
   EXPECT_EQ(became.front()[0], reasons::not_set_up);
   EXPECT_EQ(became.front()[1], "ran");
@@ -335,33 +348,18 @@ struct Gathering {
 // Ranks that need not read a call's arguments, and those that do, as they report it or have posted before, decide
 // alike.
 TEST_P(DecisionsOf, AreAlikeWhetherTheArgumentsWereReadOrNot) {
-  const Shape shape = GetParam();
   constexpr int calls = 100;
-  Process process(shape.ranks);
-  process.config().host_when_faster = true;
-  process.config().setup_calls = 2;
-  InProcessJob job(shape.ranks);
-  job.bring_messages(seed, 2);
-  std::vector<std::vector<std::string>> became(static_cast<std::size_t>(shape.ranks));
-  std::vector<int> unread(static_cast<std::size_t>(shape.ranks));
-  EXPECT_EQ(job.run([&](Oob& oob) -> std::string {
-    PostingRank rank(job, oob.rank(), shape, seed);
-    const auto self = static_cast<std::size_t>(oob.rank());
-    for (int call = 0; call < calls; ++call) {
-      const bool reads = self % 2 == 0 && rank.random() % 2 == 0;
-      if (const char* reason = reads ? nullptr : leave_unread(rank.communicator, Collective::gatherv)) {
-        ++unread[self];
-        became[self].push_back(reason);
-        continue;
-      }
-      Gathering gathering(rank);
-      const Outcome outcome = accelerate(rank.communicator, gathering.request, 0);
-      if (outcome.is_done() && outcome.code() != 0) return "failed: " + std::to_string(outcome.code());
-      became[self].push_back(outcome.is_done() ? "ran" : outcome.reason());
+  std::vector<int> unread(static_cast<std::size_t>(GetParam().ranks));
+  const auto became = of_calls(calls, [&](PostingRank& rank) -> std::string {
+    const int self = rank.communicator.rank;
+    const bool reads = self % 2 == 0 && rank.random() % 2 == 0;
+    if (const char* reason = reads ? nullptr : leave_unread(rank.communicator, Collective::gatherv)) {
+      ++unread[static_cast<std::size_t>(self)];
+      return reason;
     }
-    return {};
-  }),
-            "");
+    Gathering gathering(rank);
+    return text_of(accelerate(rank.communicator, gathering.request, 0));
+  });
   for (const auto& of_rank : became) EXPECT_EQ(of_rank, became.front());
   EXPECT_EQ(became.front()[0], reasons::not_set_up);
   for (std::size_t rank = 1; rank < unread.size(); rank += 2) EXPECT_GT(unread[rank], calls / 2);
