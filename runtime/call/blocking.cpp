@@ -373,15 +373,14 @@ const char* leave_unread(Communicator& communicator, Collective collective) noex
   if (communicator.grouping != nullptr || communicator.sample.tried != nullptr ||
       communicator.operations.pending.load(std::memory_order_acquire) != 0)
     return nullptr;
-  Team& team = *communicator.team;
-  if (team.host_sizes.any(Form::blocking, collective))
-    if (const HostRow* row =
-            detail::host_row(team.host_sizes, Form::blocking, {.collective = collective}, communicator.ranks))
-      return row->reason;
-  SlotSize& lengths = *team.slots.of(collective);
-  if (!lengths.is_hosts()) return nullptr;
-  lengths.note_host_call();
-  return plan::reasons::host_has_lengths;
+  static const PreparedCall not_looked_up;
+  const Call call{.collective = collective};
+  const Decision decision =
+      decide({.form = Form::blocking, .call = call}, agreed_by(communicator, slot_size_of(communicator, collective)),
+             []() -> const PreparedCall& { return not_looked_up; });
+  if (decision.what != Decision::What::host || decision.prepared != nullptr) return nullptr;
+  count(communicator, call, decision);
+  return decision.reason;
 }
 
 void end_host_call(Communicator& communicator, TimedCall& sample) {

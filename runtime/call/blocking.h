@@ -44,7 +44,7 @@ static_assert(sizeof(Outcome) <= 2 * sizeof(void*));
 Outcome accelerate(Communicator& communicator, Request& request, std::uint64_t begin_ns);
 
 // Exchanges by pairs that accelerate() takes with whatever arguments are right: whether one is the host's follows from
-// earlier calls alone. (Of alltoallv and alltoallw in place never comes anything here.)
+// earlier calls alone. (An alltoallv or alltoallw in place is the host's by its arguments, and counts for nothing.)
 constexpr bool may_stay_unread(Collective collective) {
   return collective == Collective::gatherv || collective == Collective::scatterv;
 }

@@ -21,8 +21,8 @@ jobs_or_skip() {
   case $("$mpiexec" --version 2>&1) in *HYDRA*) export LD_PRELOAD="$(dirname "$plait")/yield_in_ucx.so" ;; esac
   export PLAIT_TRIAL=0 PLAIT_CACHE=0
   export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-  # Open MPI waits a second for ranks that it has told to end, and without libfabric, which nothing here goes by, it starts in half the time.
-  export OMPI_MCA_odls_base_sigkill_timeout=0 OMPI_MCA_pml=^cm
+  # Open MPI waits a second for ranks that it has told to end.
+  export OMPI_MCA_odls_base_sigkill_timeout=0
   # Open MPI leaks on its own account; a build with sanitizers is not to report it.
   export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0:verify_asan_link_order=0"
   export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1 MPIR_CVAR_POLLS_BEFORE_YIELD=1
